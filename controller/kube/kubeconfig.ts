@@ -1,0 +1,141 @@
+/**
+ * Who we are and where the server is, from a kubeconfig or the pod's service account.
+ *
+ * KubeConfig of @kubernetes/client-node reads it: contexts, exec plugins, OIDC, token files, in-cluster. It is asked again every minute,
+ * and at once when the server answers 401, so that rotated tokens and certificates are taken up without a restart.
+ */
+import type { RequestOptions } from 'node:https'
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
+import { type Clock, systemClock } from '../../shared/clock.ts'
+import { messageOf, ShipmateError } from '../../shared/errors.ts'
+
+/** What a connection needs. Two that are `same` need no new connection. */
+export interface Credentials {
+  readonly server: string
+  readonly tls: {
+    readonly ca?: string | undefined
+    readonly cert?: string | undefined
+    readonly key?: string | undefined
+    readonly servername?: string | undefined
+    readonly rejectUnauthorized?: boolean | undefined
+  }
+  /** `Authorization` and impersonation. */
+  readonly headers: Readonly<Record<string, string>>
+  /** An HTTP proxy, from the cluster's `proxy-url`. */
+  readonly proxy?: string | undefined
+  /** The context's namespace, or the pod's own. */
+  readonly namespace: string
+}
+
+export interface CredentialsSource {
+  /** The credentials now; asks again when they are older than a minute. Keeps the old ones, for a while, when asking fails. */
+  current(): Promise<Credentials>
+  /** The server refused `used`: forget them, unless newer ones are here already. */
+  refused(used: Credentials): void
+  /** The loaded KubeConfig, for what is built on it (exec, port-forward). */
+  kubeConfig(): KubeConfig
+}
+
+export interface KubeConfigOptions {
+  /** A kubeconfig file. Default: `KUBECONFIG`, `~/.kube/config`, then the pod's service account. */
+  readonly file?: string | undefined
+  /** A context of it. Default: the current one. */
+  readonly context?: string | undefined
+  /** How long credentials are used before they are asked for again, in milliseconds. Default 60,000. */
+  readonly refresh?: number | undefined
+  readonly clock?: Clock | undefined
+}
+
+export function credentialsFrom(options: KubeConfigOptions = {}): CredentialsSource {
+  const clock = options.clock ?? systemClock
+  const refresh = options.refresh ?? 60_000
+  let config = load(options)
+  let known: { credentials: Credentials; at: number } | undefined
+  let asking: Promise<Credentials> | undefined
+
+  async function ask(): Promise<Credentials> {
+    try {
+      const credentials = await read(config)
+      known = { credentials, at: clock.monotonic() }
+      return credentials
+    } catch (error) {
+      if (!known) throw error
+      // A token file that is being replaced, a plugin that is offline: what we have may well still be good.
+      known.at = clock.monotonic()
+      return known.credentials
+    } finally {
+      asking = undefined
+    }
+  }
+
+  return {
+    current() {
+      if (known && clock.monotonic() - known.at < refresh) return Promise.resolve(known.credentials)
+      asking ??= ask()
+      return asking
+    },
+    refused(used) {
+      if (!known || !same(known.credentials, used)) return
+      known = undefined
+      // Exec plugins and token files are cached inside a KubeConfig; a new one has forgotten them.
+      config = load(options)
+    },
+    kubeConfig: () => config,
+  }
+}
+
+export function same(a: Credentials, b: Credentials): boolean {
+  return sameConnection(a, b) && JSON.stringify(a.headers) === JSON.stringify(b.headers)
+}
+
+export function sameConnection(a: Credentials, b: Credentials): boolean {
+  return a.server === b.server && a.proxy === b.proxy && JSON.stringify(a.tls) === JSON.stringify(b.tls)
+}
+
+function load(options: KubeConfigOptions): KubeConfig {
+  const config = new KubeConfig()
+  try {
+    if (options.file) config.loadFromFile(options.file)
+    else config.loadFromDefault()
+    if (options.context) config.setCurrentContext(options.context)
+  } catch (error) {
+    const where = options.file ?? process.env.KUBECONFIG ?? 'the default places'
+    throw new ShipmateError('Misuse', `cannot read a kubeconfig from ${where}: ${messageOf(error)}`, 'never', { cause: error })
+  }
+  if (!config.getCurrentCluster()) {
+    const contexts = config.getContexts().map(context => context.name)
+    throw new ShipmateError(
+      'Misuse',
+      `context "${config.getCurrentContext()}" is not in the kubeconfig, or names no cluster in it (it has: ${contexts.join(', ') || 'none'})`,
+      'never',
+    )
+  }
+  return config
+}
+
+async function read(config: KubeConfig): Promise<Credentials> {
+  const cluster = config.getCurrentCluster()
+  if (!cluster) throw new ShipmateError('Misuse', 'the kubeconfig has no current cluster', 'never')
+  const options: RequestOptions = {}
+  await config.applyToHTTPSOptions(options)
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value).trim()
+  if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`
+  return {
+    server: cluster.server.replace(/\/+$/, ''),
+    tls: {
+      ca: pem(options.ca),
+      cert: pem(options.cert),
+      key: pem(options.key),
+      servername: options.servername || undefined,
+      rejectUnauthorized: cluster.skipTLSVerify ? false : undefined,
+    },
+    headers,
+    proxy: cluster.proxyUrl || undefined,
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace || 'default',
+  }
+}
+
+function pem(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : String(value)
+}

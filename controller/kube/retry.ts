@@ -1,0 +1,55 @@
+/**
+ * Tries again what is safe to try again.
+ *
+ * Guarantee: a write is repeated only when the server certainly did not act on it: it was never sent, or it was turned away at the door
+ * (429, 503 with Retry-After). Reads are repeated on any passing fault. Streams are not: whoever reads one knows where to go on.
+ */
+import { type Backoff, delay } from '../../shared/backoff.ts'
+import { type Clock, sleep, systemClock } from '../../shared/clock.ts'
+import { Aborted, errorOf, retryAfterOf, TooManyRequests, Unavailable } from './errors.ts'
+import type { Interceptor, Request, Response } from './transport.ts'
+
+export interface RetryOptions {
+  /** Tries in all. Default 5. */
+  readonly tries?: number | undefined
+  /** Between tries, unless the server says how long. Default 100 ms to 5 s. */
+  readonly backoff?: Backoff | undefined
+  /** The longest Retry-After that is waited for, in milliseconds; a longer one is the caller's to handle. Default 30,000. */
+  readonly patience?: number | undefined
+  readonly clock?: Clock | undefined
+  readonly random?: (() => number) | undefined
+}
+
+export function retry(options: RetryOptions = {}): Interceptor {
+  const { tries = 5, backoff = { first: 100, longest: 5000 }, patience = 30_000, clock = systemClock, random = Math.random } = options
+  return next => async request => {
+    if (request.stream) return next(request)
+    for (let attempt = 1; ; attempt++) {
+      let response: Response | undefined
+      let error: unknown
+      try {
+        response = await next(request)
+        if (response.status !== 429 && response.status < 500) return response
+        error = errorOf(request, response)
+      } catch (thrown) {
+        error = thrown
+      }
+      const asked = response && retryAfterOf(response)
+      if (attempt < tries && isSafe(request, error) && (asked ?? 0) <= patience) {
+        try {
+          await sleep(clock, asked === undefined ? delay(backoff, attempt, random) : asked + 100 * random(), request.signal)
+        } catch (reason) {
+          throw new Aborted(request.target, reason)
+        }
+      } else if (response) return response
+      else throw error
+    }
+  }
+}
+
+/** A refusal of an eviction is a 429 too, but a decision, not a passing fault: a budget forbids it. */
+function isSafe(request: Request, error: unknown): boolean {
+  if (error instanceof TooManyRequests) return request.target.subresource !== 'eviction'
+  if (!(error instanceof Unavailable)) return false
+  return request.method === 'GET' || !error.mayHaveActed
+}
