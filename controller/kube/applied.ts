@@ -1,0 +1,93 @@
+/**
+ * Whether applying an object would change anything, told without asking the server. Pure.
+ *
+ * Guarantee: true only if every field wished is ours and has the wished value, and every field that is ours is wished. What the server
+ * or others have set beside that does not matter.
+ */
+import type { FieldsV1, ManagedFields } from './kind.ts'
+
+type Value = unknown
+type Fields = Readonly<Record<string, Value>>
+
+/** `wished` as it would be applied by `manager`, `live` with at least that manager's entry in managedFields. */
+export function isApplied(wished: object, live: object, manager: string): boolean {
+  const managed = (live as { metadata?: { managedFields?: readonly ManagedFields[] } }).metadata?.managedFields
+  const entry = managed?.find(one => one.manager === manager && one.operation === 'Apply' && !one.subresource)
+  if (!entry?.fieldsV1) return false
+  const { apiVersion: _, kind: __, metadata, ...body } = wished as Fields
+  const { name: ___, namespace: ____, ...rest } = (metadata ?? {}) as Fields
+  // The server does not record ownership of a thing's own name and type.
+  const owned = { ...body, ...(isEmpty(rest) ? {} : { metadata: rest }) }
+  return mapMatches(owned, live as Fields, entry.fieldsV1)
+}
+
+function matches(wished: Value, live: Value, owned: FieldsV1): boolean {
+  const paths = Object.keys(owned)
+  // Owned as a whole: a scalar, or an atomic list or map. Something in it that is not wished may be a default of the server's or a
+  // leftover of ours: only the server knows.
+  if (paths.length === 0) return same(wished, live)
+  if (Array.isArray(wished)) return Array.isArray(live) && listMatches(wished, live, owned)
+  return isMap(wished) && isMap(live) && mapMatches(wished, live, owned)
+}
+
+function mapMatches(wished: Fields, live: Fields, owned: FieldsV1): boolean {
+  let wanted = 0
+  for (const [name, value] of Object.entries(wished)) {
+    // Null and undefined are ways to say that a field is not given.
+    if (value === null || value === undefined) continue
+    const below = owned[`f:${name}`]
+    if (below === undefined || !(name in live) || !matches(value, live[name], below)) return false
+    wanted++
+  }
+  return wanted === Object.keys(owned).filter(path => path.startsWith('f:')).length
+}
+
+function listMatches(wished: readonly Value[], live: readonly Value[], owned: FieldsV1): boolean {
+  const paths = Object.keys(owned).filter(path => path !== '.')
+  if (paths.length !== wished.length) return false
+  return paths.every(path => {
+    const below = owned[path] as FieldsV1
+    const id: Value = JSON.parse(path.slice(2))
+    if (path.startsWith('v:')) return wished.some(item => same(item, id)) && live.some(item => same(item, id))
+    if (path.startsWith('i:')) return matches(wished[id as number], live[id as number], below)
+    const item = wished.find(one => hasKeys(one, id as Fields, true))
+    const there = live.find(one => hasKeys(one, id as Fields, false))
+    return item !== undefined && there !== undefined && matches(item, there, below)
+  })
+}
+
+/** Keys have defaults (a port's protocol) that a wish may leave out. */
+function hasKeys(item: Value, keys: Fields, mayLack: boolean): boolean {
+  return isMap(item) && Object.entries(keys).every(([name, value]) => same(item[name], value) || (mayLack && item[name] === undefined))
+}
+
+/** Equal as JSON. */
+export function same(a: Value, b: Value): boolean {
+  if (a === b) return true
+  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => same(item, b[i]))
+  if (!isMap(a) || !isMap(b)) return false
+  const names = Object.keys(a).filter(name => a[name] !== undefined)
+  return names.length === Object.keys(b).filter(name => b[name] !== undefined).length && names.every(name => same(a[name], b[name]))
+}
+
+/** What turns `from` into `to`, as a merge patch (RFC 7386); undefined where they are the same. */
+export function mergePatchOf(from: Value, to: Value): Value {
+  if (!isMap(from) || !isMap(to)) return same(from, to) ? undefined : to
+  const patch: Record<string, Value> = {}
+  for (const name of Object.keys(from)) if (to[name] === undefined && from[name] !== undefined) patch[name] = null
+  for (const [name, value] of Object.entries(to)) {
+    if (value === undefined) continue
+    const change = mergePatchOf(from[name], value)
+    if (change !== undefined) patch[name] = change
+  }
+  return isEmpty(patch) ? undefined : patch
+}
+
+function isMap(value: Value): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isEmpty(map: object): boolean {
+  for (const _ in map) return false
+  return true
+}

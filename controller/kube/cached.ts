@@ -1,0 +1,244 @@
+/**
+ * The client that a reconciler gets: reads what is watched from the cache, writes through it, and does not write what would change nothing.
+ *
+ * Guarantees: no request for a kind that is watched, to read it or to find that it is as wished; a write is in the cache when its call
+ * returns; a refusal (Conflict …) is the server's, as with the Client.
+ */
+import { createHash } from 'node:crypto'
+import { ShipmateError } from '../../shared/errors.ts'
+import { isApplied, mergePatchOf } from './applied.ts'
+import type { Cache } from './cache.ts'
+import type { ApplyOptions, Client, DeleteOptions, ListOptions, Patch, WriteOptions } from './client.ts'
+import { NotFound } from './errors.ts'
+import {
+  type Applied,
+  apiVersionOf,
+  type Draft,
+  type Frozen,
+  type Kind,
+  keyOf,
+  kindKey,
+  type Live,
+  type OwnerReference,
+  type Ref,
+  type Snapshot,
+} from './kind.ts'
+import type { Labels } from './url.ts'
+
+export interface CachedOptions {
+  /** Aborts what is under way. */
+  readonly signal?: AbortSignal | undefined
+  /** Called after each write, with what it did: `changed` is false where the server changed nothing. */
+  readonly onWrite?: ((write: Write) => void) | undefined
+}
+
+export interface Write {
+  readonly verb: 'create' | 'update' | 'patch' | 'apply' | 'status' | 'delete'
+  readonly kind: Kind
+  readonly ref: Ref
+  readonly changed: boolean
+}
+
+/** Whose object it is. */
+export interface Owned {
+  /** Becomes its controlling owner, and gives it its namespace. */
+  readonly owner?: Snapshot | undefined
+}
+
+export class CachedClient {
+  /** Straight to the server: for what is not watched, or must be as of now. Its writes are not in the cache at once. */
+  readonly live: Client
+  readonly #cache: Cache
+  readonly #remembered: Remembered
+  readonly #options: CachedOptions
+
+  constructor(live: Client, cache: Cache, remembered = new Remembered(), options: CachedOptions = {}) {
+    this.live = live
+    this.#cache = cache
+    this.#remembered = remembered
+    this.#options = options
+  }
+
+  /** The same client, for one piece of work. */
+  with(options: CachedOptions): CachedClient {
+    return new CachedClient(this.live, this.#cache, this.#remembered, options)
+  }
+
+  async get<T extends object>(kind: Kind<T>, ref: Ref): Promise<Snapshot<T>> {
+    const found = await this.find(kind, ref)
+    if (found) return found
+    const target = { verb: 'get', group: kind.group, resource: kind.plural, ...this.#place(kind, ref) }
+    throw new NotFound('NotFound', 'never', 404, target, { message: `${kind.kind} "${ref.name}" not found` })
+  }
+
+  /** Like get, but undefined where there is none. */
+  async find<T extends object>(kind: Kind<T>, ref: Ref): Promise<Snapshot<T> | undefined> {
+    const informer = this.#cache.peek(kind)
+    if (informer?.hasSynced) return informer.get(this.#place(kind, ref))
+    return snapshot(await this.live.find(kind, ref, { signal: this.#options.signal }))
+  }
+
+  async list<T extends object>(kind: Kind<T>, options: { namespace?: string; labels?: Labels } = {}): Promise<Snapshot<T>[]> {
+    const informer = this.#cache.peek(kind)
+    if (informer?.hasSynced) return informer.list(options)
+    const listOptions: ListOptions = { ...options, signal: this.#options.signal }
+    return (await this.live.list(kind, listOptions)).map(object => snapshot(object))
+  }
+
+  /** The objects that `owner` controls, from the cache. */
+  owned<T extends object>(kind: Kind<T>, owner: Snapshot): Snapshot<T>[] {
+    return this.#watched(kind).by('owner', owner.metadata.uid)
+  }
+
+  /** By an index of the kind's informer. */
+  by<T extends object>(kind: Kind<T>, index: string, value: string): Snapshot<T>[] {
+    return this.#watched(kind).by(index, value)
+  }
+
+  async create<T extends object>(kind: Kind<T>, object: Draft<T>, options: WriteOptions & Owned = {}): Promise<Snapshot<T>> {
+    const wished = owned(kind, object, options.owner)
+    return this.#wrote('create', kind, undefined, await this.live.create(kind, wished, this.#call(options)))
+  }
+
+  async update<T extends object>(kind: Kind<T>, object: Draft<T> | Snapshot<T>, options: WriteOptions = {}): Promise<Snapshot<T>> {
+    const known = this.#known(kind, object.metadata as Ref)
+    return this.#wrote('update', kind, known, await this.live.update(kind, object as Draft<T>, this.#call(options)))
+  }
+
+  async patch<T extends object>(kind: Kind<T>, ref: Ref, patch: Patch, options: WriteOptions = {}): Promise<Snapshot<T>> {
+    const known = this.#known(kind, ref)
+    return this.#wrote('patch', kind, known, await this.live.patch(kind, ref, patch, this.#call(options)))
+  }
+
+  /**
+   * Server-side apply, unless the cache shows that nothing would change. The fields given become ours, those given before and not now go.
+   * For a kind that is watched with `owns`; for others it is always sent.
+   */
+  async apply<T extends object>(kind: Kind<T>, object: Applied<T>, options: ApplyOptions & Owned = {}): Promise<Snapshot<T>> {
+    const wished = owned(kind, object, options.owner)
+    const manager = options.fieldManager ?? this.live.fieldManager
+    const known = options.subresource || options.dryRun ? undefined : this.#known(kind, wished.metadata as Ref)
+    if (known && (isApplied(wished, known, manager) || this.#remembered.has(kind, known, wished))) return known
+    const live = await this.live.apply(kind, wished, this.#call(options))
+    if (options.dryRun) return snapshot(live)
+    // The server keeps some values in its own way ("1000m" is "1"): that this wish leads to this version is worth remembering.
+    if (!isApplied(wished, live, manager)) this.#remembered.add(kind, live, wished)
+    return this.#wrote('apply', kind, known, live)
+  }
+
+  /**
+   * Sets fields of the status, and nothing else of it: each given field is replaced, those not given stay. No request when nothing changes.
+   * The object is found by its uid, so a namesake is never written.
+   */
+  async status<T extends object>(kind: Kind<T>, object: Snapshot<T>, status: StatusOf<T>, options: WriteOptions = {}): Promise<Snapshot<T>> {
+    const cached = this.#known(kind, object.metadata)
+    const known = cached && cached.metadata.uid === object.metadata.uid ? cached : object
+    const before = (known as { status?: object }).status ?? {}
+    const patch = mergePatchOf(before, { ...before, ...status })
+    if (patch === undefined) return known
+    const merge = { metadata: { uid: object.metadata.uid }, status: patch }
+    const live = await this.live.patch(kind, object.metadata, { merge }, { ...this.#call(options), subresource: 'status' })
+    return this.#wrote('status', kind, known, live)
+  }
+
+  /** Deletes it; true if there was one. A Snapshot is deleted only if it is still the same object. */
+  async delete<T extends object>(kind: Kind<T>, object: Ref | Snapshot<T>, options: DeleteOptions = {}): Promise<boolean> {
+    const ref = this.#place(kind, 'metadata' in object ? object.metadata : object)
+    const uid = 'metadata' in object ? object.metadata.uid : undefined
+    const preconditions = uid ? { uid, ...options.preconditions } : options.preconditions
+    const informer = this.#cache.peek(kind)
+    const known = informer?.get(ref)
+    try {
+      const left = await this.live.delete(kind, ref, { signal: this.#options.signal, ...options, preconditions })
+      if (left?.metadata.deletionTimestamp) informer?.wrote(left)
+      else if (!options.dryRun) informer?.erased(ref, uid ?? known?.metadata.uid)
+    } catch (error) {
+      if (error instanceof NotFound) return false
+      throw error
+    }
+    this.#options.onWrite?.({ verb: 'delete', kind, ref, changed: true })
+    return true
+  }
+
+  #wrote<T extends object>(verb: Write['verb'], kind: Kind<T>, known: Snapshot<T> | undefined, live: Live<T>): Snapshot<T> {
+    const changed = known?.metadata.resourceVersion !== live.metadata.resourceVersion
+    this.#cache.peek(kind)?.wrote(live)
+    this.#options.onWrite?.({ verb, kind, ref: live.metadata, changed })
+    return snapshot(live)
+  }
+
+  #known<T extends object>(kind: Kind<T>, ref: Ref): Snapshot<T> | undefined {
+    const informer = this.#cache.peek(kind)
+    return informer?.hasSynced ? informer.get(this.#place(kind, ref)) : undefined
+  }
+
+  #watched<T extends object>(kind: Kind<T>) {
+    const informer = this.#cache.peek(kind)
+    if (!informer) throw new ShipmateError('Misuse', `${kind.kind} is not watched: declare it with owns or watches`, 'never')
+    return informer
+  }
+
+  #place(kind: Kind, ref: Ref): Ref {
+    return kind.namespaced ? { name: ref.name, namespace: ref.namespace ?? this.live.namespace } : { name: ref.name }
+  }
+
+  #call<O extends WriteOptions>(options: O): O {
+    return options.signal || !this.#options.signal ? options : { ...options, signal: this.#options.signal }
+  }
+}
+
+/** What may be given as a status of T: any of its fields. */
+export type StatusOf<T> = T extends { status?: infer S } ? Partial<Frozen<NonNullable<S>>> : object
+
+/** That a wish, applied, led to a version: for wishes that the server keeps in words of its own. Bounded; forgetting costs one request. */
+export class Remembered {
+  readonly #known = new Map<string, { version: string; hash: string }>()
+
+  has(kind: Kind, live: Snapshot, wished: object): boolean {
+    const entry = this.#known.get(idOf(kind, live))
+    return entry?.version === live.metadata.resourceVersion && entry.hash === hashOf(wished)
+  }
+
+  add(kind: Kind, live: Live, wished: object): void {
+    const id = idOf(kind, live)
+    this.#known.delete(id)
+    this.#known.set(id, { version: live.metadata.resourceVersion, hash: hashOf(wished) })
+    if (this.#known.size > 10_000) for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
+  }
+}
+
+function idOf(kind: Kind, object: { metadata: Ref }): string {
+  return `${kindKey(kind)} ${keyOf(object.metadata)}`
+}
+
+function hashOf(wished: object): string {
+  return createHash('sha256').update(JSON.stringify(wished)).digest('base64')
+}
+
+function snapshot<T extends object>(live: Live<T>): Snapshot<T>
+function snapshot<T extends object>(live: Live<T> | undefined): Snapshot<T> | undefined
+function snapshot(live: unknown) {
+  return live
+}
+
+/** A reference that makes `owner` the controller of what carries it. */
+export function controllerReference(owner: Snapshot): OwnerReference {
+  const { apiVersion, kind, metadata } = owner
+  return { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true, blockOwnerDeletion: true }
+}
+
+function owned<O extends { metadata: Draft['metadata'] }>(kind: Kind, object: O, owner: Snapshot | undefined): O {
+  if (!owner) return object
+  const namespace = object.metadata.namespace ?? owner.metadata.namespace
+  if (owner.metadata.namespace && (!kind.namespaced || namespace !== owner.metadata.namespace)) {
+    throw new ShipmateError(
+      'Misuse',
+      `${owner.kind} ${keyOf(owner.metadata)} cannot own ${kind.kind} ${keyOf({ ...object.metadata, name: object.metadata.name ?? '' })} ` +
+        `(${apiVersionOf(kind)}): an owner in a namespace owns only what is in the same one`,
+      'never',
+    )
+  }
+  const references = object.metadata.ownerReferences ?? []
+  const ownerReferences = [...references.filter(one => one.uid !== owner.metadata.uid), controllerReference(owner)]
+  return { ...object, metadata: { ...object.metadata, ...(kind.namespaced && namespace ? { namespace } : {}), ownerReferences } }
+}

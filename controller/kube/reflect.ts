@@ -1,0 +1,181 @@
+/**
+ * How a copy of a collection is kept up to date, as a state machine: one pure step from a state and what happened to the next state and
+ * what is to be done. The I/O around it is reflector.ts.
+ *
+ * Expected flow
+ *   Starting → Streaming (or Listing, page by page) → Watching, for as long as it goes.
+ *   A watch that ends or fails is taken up again where it was. One that is too old (410) begins anew, while the copy stays as it is.
+ *
+ * Guarantees
+ *   - Every object that exists is put, every one that went is removed, in the order in which it happened to that object.
+ *   - Between two `prune`s nothing is removed but what the server said was deleted: a new list never leaves a gap.
+ *   - After a failure there is always a wait, longer each time in a row; after progress there is none.
+ */
+import { compareVersions } from './versions.ts'
+
+/** Where to go on after a wait. */
+export type Resume = { readonly from: 'start' } | { readonly from: 'page'; readonly token: string; readonly version: string } | { readonly from: 'version'; readonly version: string }
+
+export type Phase =
+  /** Nothing has been asked yet. */
+  | { readonly at: 'Starting' }
+  /** The server streams what exists; a bookmark will mark its end. */
+  | { readonly at: 'Streaming' }
+  /** A page has been asked for. `version` is that of the first page. */
+  | { readonly at: 'Listing'; readonly token?: string | undefined; readonly version?: string | undefined }
+  /** The copy is whole as of `version`, and what follows is being streamed. */
+  | { readonly at: 'Watching'; readonly version: string }
+  /** After a failure. */
+  | { readonly at: 'Waiting'; readonly resume: Resume }
+  /** The kind is not served. */
+  | { readonly at: 'Absent' }
+
+export interface State {
+  readonly phase: Phase
+  /** Failures since the last progress. */
+  readonly failures: number
+  /** Whether the server is believed to stream what exists. */
+  readonly streams: boolean
+  /** The highest version that the copy was ever whole at. */
+  readonly whole?: string | undefined
+}
+
+export type Happening<O> =
+  | { readonly is: 'started' }
+  | { readonly is: 'page'; readonly items: readonly O[]; readonly version: string; readonly token?: string | undefined }
+  | { readonly is: 'put'; readonly object: O; readonly version: string }
+  | { readonly is: 'removed'; readonly object: O; readonly version: string }
+  | { readonly is: 'bookmark'; readonly version: string; readonly endsInitial: boolean }
+  /** The stream ended as streams do. `idle`: it had brought nothing, and was short. */
+  | { readonly is: 'ended'; readonly idle: boolean }
+  /** `expired`: too old. `unsupported`: the server cannot stream what exists. `absent`: no such kind. `passing`: anything else. */
+  | { readonly is: 'failed'; readonly how: 'expired' | 'unsupported' | 'absent' | 'passing' }
+  /** The wait is over. */
+  | { readonly is: 'waited' }
+  /** The kind may be served now. */
+  | { readonly is: 'appeared' }
+
+export type Command<O> =
+  | { readonly do: 'stream' }
+  | { readonly do: 'list'; readonly token?: string | undefined }
+  | { readonly do: 'watch'; readonly version: string }
+  | { readonly do: 'wait'; readonly failures: number }
+  | { readonly do: 'park' }
+  /** A new round begins: what is not put before `prune` does not exist. `rolledBack`: older versions are to be believed. */
+  | { readonly do: 'begin'; readonly rolledBack: boolean }
+  | { readonly do: 'put'; readonly object: O; readonly initial: boolean }
+  | { readonly do: 'remove'; readonly object: O }
+  /** The round is complete as of `version`. */
+  | { readonly do: 'prune'; readonly version: string }
+  | { readonly do: 'clear' }
+
+export type Step<O> = readonly [State, readonly Command<O>[]]
+
+export function initial(streams = true): State {
+  return { phase: { at: 'Starting' }, failures: 0, streams }
+}
+
+export function step<O>(state: State, happened: Happening<O>): Step<O> {
+  const { phase } = state
+  switch (happened.is) {
+    case 'started':
+      return begin(state)
+    case 'waited':
+      return phase.at === 'Waiting' ? resume(state, phase.resume) : [state, []]
+    case 'appeared':
+      return phase.at === 'Absent' ? begin({ ...state, failures: 0 }) : [state, []]
+    case 'page':
+      return phase.at === 'Listing' ? page(state, phase, happened) : [state, []]
+    case 'put':
+    case 'removed':
+      return change(state, happened)
+    case 'bookmark':
+      return bookmark(state, happened)
+    case 'ended':
+      return ended(state, happened.idle)
+    case 'failed':
+      return failed(state, happened.how)
+  }
+}
+
+function begin<O>(state: State, rolledBack = false): Step<O> {
+  const start: Command<O> = { do: 'begin', rolledBack }
+  // A server that was rolled back is listed, not streamed: a list says its version before its items.
+  if (state.streams && !rolledBack) return [{ ...state, phase: { at: 'Streaming' } }, [start, { do: 'stream' }]]
+  return [{ ...state, phase: { at: 'Listing' } }, [start, { do: 'list' }]]
+}
+
+function resume<O>(state: State, at: Resume): Step<O> {
+  switch (at.from) {
+    case 'start':
+      return begin(state)
+    case 'page':
+      return [{ ...state, phase: { at: 'Listing', token: at.token, version: at.version } }, [{ do: 'list', token: at.token }]]
+    case 'version':
+      return [{ ...state, phase: { at: 'Watching', version: at.version } }, [{ do: 'watch', version: at.version }]]
+  }
+}
+
+function page<O>(state: State, phase: Phase & { at: 'Listing' }, got: Happening<O> & { is: 'page' }): Step<O> {
+  const version = phase.version ?? got.version
+  const commands: Command<O>[] = []
+  if (phase.version === undefined && isOlder(version, state.whole)) commands.push({ do: 'begin', rolledBack: true })
+  for (const object of got.items) commands.push({ do: 'put', object, initial: true })
+  if (got.token) {
+    commands.push({ do: 'list', token: got.token })
+    return [{ ...state, phase: { at: 'Listing', token: got.token, version }, failures: 0 }, commands]
+  }
+  commands.push({ do: 'prune', version }, { do: 'watch', version })
+  return [{ ...state, phase: { at: 'Watching', version }, whole: version, failures: 0 }, commands]
+}
+
+function change<O>(state: State, happened: Happening<O> & { is: 'put' | 'removed' }): Step<O> {
+  const { phase } = state
+  if (phase.at !== 'Streaming' && phase.at !== 'Watching') return [state, []]
+  const command: Command<O> =
+    happened.is === 'put'
+      ? { do: 'put', object: happened.object, initial: phase.at === 'Streaming' }
+      : { do: 'remove', object: happened.object }
+  if (phase.at === 'Streaming') return [state, [command]]
+  return [watching(state, happened.version), [command]]
+}
+
+function bookmark<O>(state: State, happened: Happening<O> & { is: 'bookmark' }): Step<O> {
+  const { phase } = state
+  const { version } = happened
+  if (phase.at === 'Watching') return [watching(state, version), []]
+  if (phase.at !== 'Streaming' || !happened.endsInitial) return [state, []]
+  if (isOlder(version, state.whole)) return begin({ ...state, whole: undefined }, true)
+  return [watching(state, version), [{ do: 'prune', version }]]
+}
+
+function watching(state: State, version: string): State {
+  return { ...state, phase: { at: 'Watching', version }, whole: version, failures: 0 }
+}
+
+function ended<O>(state: State, idle: boolean): Step<O> {
+  if (state.phase.at === 'Watching' && !idle) return [state, [{ do: 'watch', version: state.phase.version }]]
+  return failed(state, 'passing')
+}
+
+function failed<O>(state: State, how: (Happening<O> & { is: 'failed' })['how']): Step<O> {
+  const { phase } = state
+  const failures = state.failures + 1
+  if (how === 'absent') return [{ ...state, phase: { at: 'Absent' }, failures, whole: undefined }, [{ do: 'clear' }, { do: 'park' }]]
+  if (how === 'unsupported' && phase.at === 'Streaming') return begin({ ...state, streams: false })
+  // Beginning anew is free the first time; a server that keeps saying "expired" is waited for like any other failure.
+  if (how === 'expired' && state.failures === 0) return begin({ ...state, failures })
+  const again: Resume = how === 'expired' || how === 'unsupported' ? { from: 'start' } : whereToResume(phase)
+  return [{ ...state, phase: { at: 'Waiting', resume: again }, failures }, [{ do: 'wait', failures }]]
+}
+
+function whereToResume(phase: Phase): Resume {
+  if (phase.at === 'Watching') return { from: 'version', version: phase.version }
+  if (phase.at === 'Listing' && phase.token && phase.version) return { from: 'page', token: phase.token, version: phase.version }
+  if (phase.at === 'Waiting') return phase.resume
+  return { from: 'start' }
+}
+
+function isOlder(version: string, than: string | undefined): boolean {
+  return than !== undefined && compareVersions(version, than) < 0
+}

@@ -1,0 +1,242 @@
+/**
+ * Keeps a Store like a collection on the server: the I/O around reflect.ts.
+ *
+ * Guarantees: it goes on until its signal is aborted, whatever the server or the network do. A connection that is open but dead is found
+ * by a watchdog. What is read of the server at a time is a page, or one piece of a stream.
+ */
+import { type Backoff, delay } from '../../shared/backoff.ts'
+import { type Clock, sleep, systemClock } from '../../shared/clock.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { Client, Selection } from './client.ts'
+import { BadRequest, Expired, Invalid, MethodNotAllowed, NotFound, Unavailable } from './errors.ts'
+import type { Kind, Live } from './kind.ts'
+import { type Command, type Happening, initial, type State, step } from './reflect.ts'
+import type { Round, Store } from './store.ts'
+import type { WatchEvent } from './watch.ts'
+
+export interface ReflectorOptions extends Selection {
+  /** Whether to let the server stream what exists, where it can. Default true; else it is listed page by page. */
+  readonly streaming?: boolean | undefined
+  /** Objects a page. Default 500. */
+  readonly pageSize?: number | undefined
+  /** After so many seconds, give or take a tenth, the server ends a watch and it is taken up again. Default 290. */
+  readonly watchSeconds?: number | undefined
+  /**
+   * Milliseconds of silence after which a stream is given up as dead. Once a server has sent a bookmark, it is known to send one a minute;
+   * until then only its own end of the watch can be relied on. Default 150,000, and `watchSeconds` and 15 s more.
+   */
+  readonly silence?: { readonly withBookmarks?: number | undefined; readonly without?: number | undefined } | undefined
+  /** Between failures. Default 200 ms to 30 s. */
+  readonly backoff?: Backoff | undefined
+  /** Resolves when a kind that is not served may be served again. Default: after 30 s. */
+  readonly appears?: ((kind: Kind, signal: AbortSignal) => Promise<void>) | undefined
+  /** Called when `health` changes. */
+  readonly onHealth?: ((health: Health) => void) | undefined
+  readonly clock?: Clock | undefined
+  readonly random?: (() => number) | undefined
+}
+
+/** How the copy is. */
+export type Health =
+  /** The first copy is being made. */
+  | { readonly is: 'syncing' }
+  /** Up to date. */
+  | { readonly is: 'watching' }
+  /** The server or the network fail us. What is in the store is as of `since`, on the monotonic clock. */
+  | { readonly is: 'failing'; readonly since: number; readonly failures: number; readonly why: string }
+  /** The kind is not served. */
+  | { readonly is: 'absent' }
+
+/** A stream that was open this long was worth opening, even if nothing happened. */
+const decentLife = 5000
+
+export class Reflector<T extends object> {
+  readonly #client: Client
+  readonly #kind: Kind<T>
+  readonly #store: Store<T>
+  readonly #options: ReflectorOptions
+  readonly #clock: Clock
+  readonly #random: () => number
+  #state: State
+  #round: Round<T> | undefined
+  #health: Health = { is: 'syncing' }
+  #bookmarks = false
+
+  constructor(client: Client, kind: Kind<T>, store: Store<T>, options: ReflectorOptions = {}) {
+    this.#client = client
+    this.#kind = kind
+    this.#store = store
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+    this.#random = options.random ?? Math.random
+    this.#state = initial(options.streaming ?? true)
+  }
+
+  get health(): Health {
+    return this.#health
+  }
+
+  /** Goes on until the signal is aborted, then resolves. */
+  async run(signal: AbortSignal): Promise<void> {
+    let todo: Command<Live<T>> | undefined = this.#take({ is: 'started' })
+    while (todo && !signal.aborted) {
+      try {
+        todo = await this.#do(todo, signal)
+      } catch (error) {
+        if (signal.aborted) return
+        todo = this.#fail(error)
+      }
+    }
+  }
+
+  /** One step; carries out what concerns the store and returns what is to be asked of the server, if anything. */
+  #take(happened: Happening<Live<T>>): Command<Live<T>> | undefined {
+    const [state, commands] = step(this.#state, happened)
+    this.#state = state
+    let next: Command<Live<T>> | undefined
+    for (const command of commands) {
+      switch (command.do) {
+        case 'begin':
+          this.#round = this.#store.round(this.#options.namespace, command.rolledBack)
+          break
+        case 'put':
+          if (command.initial) this.#round?.put(command.object)
+          else this.#store.put(command.object)
+          break
+        case 'remove':
+          this.#store.remove(command.object)
+          break
+        case 'prune':
+          this.#round?.prune(command.version)
+          this.#round = undefined
+          break
+        case 'clear':
+          this.#store.clear(this.#options.namespace)
+          this.#round = undefined
+          break
+        default:
+          next = command
+      }
+    }
+    if (state.phase.at === 'Watching' && state.failures === 0) this.#become({ is: 'watching' })
+    return next
+  }
+
+  async #do(command: Command<Live<T>>, signal: AbortSignal): Promise<Command<Live<T>> | undefined> {
+    switch (command.do) {
+      case 'list': {
+        const { namespace, labels, fields, pageSize } = this.#options
+        const page = await this.#client.page(this.#kind, { namespace, labels, fields, pageSize, continue: command.token, signal })
+        return this.#take({ is: 'page', items: page.items, version: page.resourceVersion, token: page.continue })
+      }
+      case 'stream':
+        return this.#read({ sendInitialEvents: true }, signal)
+      case 'watch':
+        return this.#read({ resourceVersion: command.version }, signal)
+      case 'wait':
+        await sleep(this.#clock, delay(this.#options.backoff ?? { first: 200, longest: 30_000 }, command.failures, this.#random), signal)
+        return this.#take({ is: 'waited' })
+      case 'park':
+        this.#become({ is: 'absent' })
+        await (this.#options.appears?.(this.#kind, signal) ?? sleep(this.#clock, 30_000, signal))
+        return this.#take({ is: 'appeared' })
+      default:
+        return undefined
+    }
+  }
+
+  /** Reads a stream to its end, or until a step asks for something else. */
+  async #read(from: { sendInitialEvents?: boolean; resourceVersion?: string }, signal: AbortSignal): Promise<Command<Live<T>> | undefined> {
+    const { namespace, labels, fields, watchSeconds = 290 } = this.#options
+    const opened = this.#clock.monotonic()
+    const own = new AbortController()
+    const end = () => own.abort(signal.reason)
+    signal.addEventListener('abort', end, { once: true })
+    const watchdog = this.#watchdog(own)
+    let heard = false
+    try {
+      const batches = this.#client.watchBatches(this.#kind, {
+        ...{ namespace, labels, fields, ...from, signal: own.signal, onActivity: watchdog.pat },
+        timeoutSeconds: Math.max(1, Math.round(watchSeconds * (0.9 + 0.2 * this.#random()))),
+      })
+      for await (const batch of batches) {
+        heard = true
+        for (const event of batch) {
+          const next = this.#take(this.#happening(event))
+          if (next) return next
+        }
+      }
+      return this.#take({ is: 'ended', idle: !heard && this.#clock.monotonic() - opened < decentLife })
+    } catch (error) {
+      throw watchdog.bit && !signal.aborted
+        ? new Unavailable('Unavailable', this.#target(), watchdog.bit, { mayHaveActed: false })
+        : error
+    } finally {
+      watchdog.stop()
+      signal.removeEventListener('abort', end)
+    }
+  }
+
+  #happening(event: WatchEvent<T>): Happening<Live<T>> {
+    if (event.type === 'BOOKMARK') {
+      this.#bookmarks ||= !event.initialEventsEnd
+      return { is: 'bookmark', version: event.resourceVersion, endsInitial: event.initialEventsEnd }
+    }
+    const version = event.object.metadata.resourceVersion
+    return { is: event.type === 'DELETED' ? 'removed' : 'put', object: event.object, version }
+  }
+
+  /** Aborts `stream` after too long a silence. A pat costs no timer: the dog looks at the time when it wakes. */
+  #watchdog(stream: AbortController) {
+    const { silence, watchSeconds = 290 } = this.#options
+    const clock = this.#clock
+    const patience = () => (this.#bookmarks ? (silence?.withBookmarks ?? 150_000) : (silence?.without ?? watchSeconds * 1100 + 15_000))
+    let last = clock.monotonic()
+    const dog = {
+      bit: '',
+      pat: () => {
+        last = clock.monotonic()
+      },
+      stop: () => timer.cancel(),
+    }
+    const look = () => {
+      const left = last + patience() - clock.monotonic()
+      if (left > 0) {
+        timer = clock.after(left, look)
+        return
+      }
+      dog.bit = `nothing heard for ${Math.round((clock.monotonic() - last) / 1000)} s`
+      stream.abort(new Error(dog.bit))
+    }
+    let timer = clock.after(patience(), look)
+    return dog
+  }
+
+  #fail(error: unknown): Command<Live<T>> | undefined {
+    const how = this.#classify(error)
+    const todo = this.#take({ is: 'failed', how })
+    if (how !== 'absent' && this.#state.phase.at === 'Waiting') {
+      const since = this.#health.is === 'failing' ? this.#health.since : this.#clock.monotonic()
+      this.#become({ is: 'failing', since, failures: this.#state.failures, why: messageOf(error) })
+    }
+    return todo
+  }
+
+  #classify(error: unknown): (Happening<never> & { is: 'failed' })['how'] {
+    if (error instanceof Expired) return 'expired'
+    if (error instanceof NotFound || error instanceof MethodNotAllowed) return 'absent'
+    const streaming = this.#state.phase.at === 'Streaming'
+    if (streaming && (error instanceof Invalid || error instanceof BadRequest)) return 'unsupported'
+    return 'passing'
+  }
+
+  #become(health: Health): void {
+    if (health.is === this.#health.is && health.is !== 'failing') return
+    this.#health = health
+    this.#options.onHealth?.(health)
+  }
+
+  #target() {
+    return { verb: 'watch', group: this.#kind.group, resource: this.#kind.plural, namespace: this.#options.namespace }
+  }
+}
