@@ -1,0 +1,345 @@
+/**
+ * Brings the objects of one kind to what they wish, one key at a time each, many keys at once.
+ *
+ * Guarantees
+ *   - A change of an object, of what it owns, or of what is mapped to it leads to a reconciliation that begins after the change is visible.
+ *   - No two reconciliations of one object at once. What a reconcile function throws concerns its own key alone.
+ *   - Work begins when every required kind has been read whole, and ends, finished or called off, before `run` returns.
+ */
+import { type Clock, systemClock } from '../../shared/clock.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { Logger } from '../../shared/log.ts'
+import type { Cache } from '../kube/cache.ts'
+import type { CachedClient, Write } from '../kube/cached.ts'
+import type { EventRecorder } from '../kube/events.ts'
+import type { Informer } from '../kube/informer.ts'
+import { type Kind, keyOf, type Ref, refOfKey, type Snapshot } from '../kube/kind.ts'
+import type { Change } from '../kube/store.ts'
+import { HotLoop, type HotLoopOptions } from './hotloop.ts'
+import type { Metrics } from './metrics.ts'
+import { type Outcome, outcomeOf, outcomeOfError, type Result } from './outcome.ts'
+import type { Predicate } from './predicates.ts'
+import { type Addition, type Item, priorities, Queue, type QueueOptions } from './queue.ts'
+import type { Tracing } from './tracing.ts'
+
+export interface ControllerOptions {
+  /** In logs, metrics and events. Default: the kind, in lower case. */
+  readonly name?: string | undefined
+  /** Reconciliations at once. Default 10. */
+  readonly concurrency?: number | undefined
+  /** Which changes of the object itself count. Default: all. */
+  readonly when?: Predicate | undefined
+  /** Reconcile every object again every so many milliseconds, behind everything else. Default: never; the watches are trusted. */
+  readonly resync?: number | undefined
+  readonly backoff?: QueueOptions['backoff']
+  readonly hotLoop?: HotLoopOptions | undefined
+}
+
+export interface WatchedOptions<T extends object> {
+  /** Which changes count. Default: all. */
+  readonly when?: Predicate<T> | undefined
+  /** The kind may be absent: then the controller works without it, and watches it as soon as its CRD is there. Default false. */
+  readonly optional?: boolean | undefined
+}
+
+/** What a reconcile function gets. */
+export interface Context<T extends object> {
+  /** The object as it is in the cache, frozen. */
+  readonly object: Snapshot<T>
+  readonly client: CachedClient
+  /** With the controller's and the object's name. */
+  readonly log: Logger
+  /** Why this reconciliation: every different cause since the last one. */
+  readonly reasons: readonly string[]
+  /** Aborted when the process stops or no longer leads. */
+  readonly signal: AbortSignal
+  /** 1, or one more than the failures in a row before it. */
+  readonly attempt: number
+  /** Tells a person, through an Event on the object. */
+  event(type: 'Normal' | 'Warning', reason: string, note: string): void
+}
+
+export type Reconcile<T extends object> = (context: Context<T>) => Promise<Result> | Result
+
+/** Called with what is left of an object that is gone: its name. */
+export type Gone = (context: { ref: Ref; client: CachedClient; log: Logger; signal: AbortSignal }) => Promise<void> | void
+
+/** One of a controller's wake-ups, from anywhere. */
+export interface Trigger extends Omit<Addition, 'reason'> {
+  readonly ref: Ref
+  readonly reason: string
+}
+
+/** What a controller needs of its manager. */
+export interface Surroundings {
+  readonly cache: Cache
+  readonly client: CachedClient
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly tracing: Tracing
+  readonly events: EventRecorder
+  readonly clock?: Clock | undefined
+  readonly random?: (() => number) | undefined
+}
+
+type End = ReturnType<ReturnType<Metrics['controller']>['begin']>
+
+interface Watched {
+  readonly informer: Informer<object>
+  readonly optional: boolean
+  /** Begins to listen. */
+  readonly subscribe: () => () => void
+}
+
+export class Controller<T extends object> {
+  readonly kind: Kind<T>
+  readonly name: string
+  readonly #around: Surroundings
+  readonly #options: ControllerOptions
+  readonly #clock: Clock
+  readonly #concurrency: number
+  readonly #log: Logger
+  readonly #informer: Informer<T>
+  readonly #watched: Watched[] = []
+  readonly #sources: AsyncIterable<Trigger>[] = []
+  readonly #hotLoop: HotLoop
+  readonly #metrics: ReturnType<Metrics['controller']>
+  #queue: Queue
+  #reconcile: Reconcile<T> | undefined
+  #gone: Gone | undefined
+
+  constructor(kind: Kind<T>, around: Surroundings, options: ControllerOptions = {}) {
+    this.kind = kind
+    this.name = options.name ?? kind.kind.toLowerCase()
+    this.#around = around
+    this.#options = options
+    this.#clock = around.clock ?? systemClock
+    this.#concurrency = options.concurrency ?? 10
+    this.#log = around.log.child({ controller: this.name })
+    this.#hotLoop = new HotLoop({ clock: this.#clock, ...options.hotLoop })
+    this.#metrics = around.metrics.controller(this.name, this.#concurrency, () => this.#queue.length)
+    this.#queue = this.#newQueue()
+    this.#informer = around.cache.informer(kind)
+    this.#watch(kind, change => [change.object.metadata], { when: options.when as Predicate<T> | undefined })
+  }
+
+  /** Also when something changes that an object of this kind controls, by owner reference. What is applied to it is compared first. */
+  owns<O extends object>(kind: Kind<O>, options: WatchedOptions<O> = {}): this {
+    this.#around.cache.informer(kind).keepManager(this.#around.client.live.fieldManager)
+    this.#watch(kind, change => this.#ownersOf(change.object), options)
+    return this
+  }
+
+  /** Also when something changes that `map` relates to objects of this kind. */
+  watches<O extends object>(kind: Kind<O>, map: (object: Snapshot<O>) => readonly Ref[], options: WatchedOptions<O> = {}): this {
+    this.#watch(kind, change => map(change.object), options)
+    return this
+  }
+
+  /** Also when `source` says so. It is read while the controller works, and closed when that ends. */
+  from(source: AsyncIterable<Trigger>): this {
+    this.#sources.push(source)
+    return this
+  }
+
+  reconcile(reconcile: Reconcile<T>): this {
+    this.#reconcile = reconcile
+    return this
+  }
+
+  /** Called when an object is gone, for what was kept of it outside the cluster. */
+  gone(gone: Gone): this {
+    this.#gone = gone
+    return this
+  }
+
+  /** Wakes an object, as a watch does. Does nothing while the controller does not work. */
+  trigger(ref: Ref, reason: string, options: Omit<Addition, 'reason'> = {}): void {
+    this.#queue.add(keyOf(ref), { ...options, reason })
+  }
+
+  /** What it waits for before it works, and what its readiness depends on. */
+  get required(): Informer<object>[] {
+    return this.#watched.filter(({ optional }) => !optional).map(({ informer }) => informer)
+  }
+
+  get optional(): Informer<object>[] {
+    return this.#watched.filter(({ optional }) => optional).map(({ informer }) => informer)
+  }
+
+  /** Works until `stopping` is aborted, then finishes what is under way; `cancelled` calls that off too. */
+  async run(stopping: AbortSignal, cancelled: AbortSignal = stopping): Promise<void> {
+    const reconcile = this.#reconcile
+    if (!reconcile) throw new TypeError(`controller ${this.name} has no reconcile function`)
+    if (!(await this.#settled(stopping))) return
+    this.#queue = this.#newQueue()
+    const queue = this.#queue
+    const unsubscribe = this.#watched.map(({ subscribe }) => subscribe())
+    const sources = this.#sources.map(source => this.#read(source, stopping))
+    const resync = this.#resync()
+    const stop = () => {
+      for (const one of unsubscribe) one()
+      resync?.cancel()
+      queue.close()
+    }
+    if (stopping.aborted) stop()
+    else stopping.addEventListener('abort', stop, { once: true })
+    const workers = Array.from({ length: this.#concurrency }, async () => {
+      for (let item = await queue.take(); item; item = await queue.take()) await this.#work(queue, reconcile, item, cancelled)
+    })
+    await Promise.all([...workers, ...sources])
+  }
+
+  /** Waits until every required kind has been read, and every optional one has been or is absent. False if stopped before. */
+  async #settled(signal: AbortSignal): Promise<boolean> {
+    const ready = Promise.all(this.#watched.map(({ informer, optional }) => (optional ? informer.settled : informer.synced)))
+    const stopped = new Promise<false>(resolve => {
+      if (signal.aborted) resolve(false)
+      else signal.addEventListener('abort', () => resolve(false), { once: true })
+    })
+    return Promise.race([ready.then(() => true), stopped])
+  }
+
+  async #work(queue: Queue, reconcile: Reconcile<T>, item: Item, signal: AbortSignal): Promise<void> {
+    const ref = refOfKey(item.key)
+    const end = this.#metrics.begin(item.since)
+    const log = this.#log.child({ object: item.key })
+    const object = this.#informer.get(ref)
+    const writes: Write[] = []
+    const client = this.#around.client.with({ signal, onWrite: write => write.changed && writes.push(write) })
+    let outcome: Outcome
+    try {
+      if (object) {
+        const context: Context<T> = {
+          ...{ object, client, log, signal, reasons: item.reasons, attempt: item.failures + 1 },
+          event: (type, reason, note) => this.#around.events.record(object, { type, reason, action: 'Reconcile', note }),
+        }
+        log.debug({ reasons: item.reasons, attempt: context.attempt }, 'reconciling')
+        outcome = outcomeOf(await this.#around.tracing.span(`reconcile ${this.name}`, spanOf(this.name, item), () => reconcile(context)))
+      } else {
+        this.#hotLoop.forget(item.key)
+        await this.#gone?.({ ref, client, log, signal })
+        outcome = { is: 'success' }
+      }
+    } catch (error) {
+      outcome = outcomeOfError(error, signal.aborted)
+    }
+    if (object && writes.length > 0) this.#watchForLoop(queue, object, item.key, writes, log)
+    this.#conclude(queue, item, outcome, log, end)
+  }
+
+  #conclude(queue: Queue, item: Item, outcome: Outcome, log: Logger, end: End): void {
+    const { key } = item
+    switch (outcome.is) {
+      case 'success':
+        end('success')
+        return queue.done(key)
+      case 'comeBack':
+        end('requeue_after')
+        return queue.comeBack(key, `asked to come back after ${outcome.after} ms`, outcome.after)
+      case 'cancelled':
+        end('requeue')
+        log.debug('called off')
+        return queue.done(key)
+      case 'outdated': {
+        end('requeue')
+        const after = queue.retry(key, `outdated: ${outcome.error.message}`)
+        return log.debug({ after }, `somebody else was faster, deciding anew: ${outcome.error.message}`)
+      }
+      case 'terminal':
+        end('error', 'terminal')
+        queue.done(key)
+        return log.error({ err: outcome.error }, `failed, and is not retried until something changes: ${outcome.error.message}`)
+      case 'failed': {
+        end('error', outcome.panic ? 'panic' : undefined)
+        const message = messageOf(outcome.error)
+        const after = queue.retry(key, `retry after: ${message}`, outcome.after)
+        return log.error({ err: outcome.error, attempt: item.failures + 1, retryInMs: Math.round(after) }, `failed: ${message}`)
+      }
+    }
+  }
+
+  #watchForLoop(queue: Queue, object: Snapshot<T>, key: string, writes: readonly Write[], log: Logger): void {
+    const hold = this.#hotLoop.wrote(key, object.metadata.generation)
+    if (hold === 0) return
+    queue.hold(key, hold)
+    this.#metrics.hotLoop()
+    const what = [...new Set(writes.map(write => `${write.verb} ${write.kind.kind} ${write.ref.name}`))].slice(0, 3).join(', ')
+    log.warn({ reason: 'HotLoop', holdMs: hold, writes: what }, 'written again and again without getting further: slowed down')
+    this.#around.events.record(object, {
+      ...{ type: 'Warning', reason: 'HotLoop', action: 'SlowDown' },
+      note: `${this.name} writes again and again without getting further (${what}), and is slowed down`,
+    })
+  }
+
+  #watch<O extends object>(kind: Kind<O>, map: (change: Change<O>) => readonly Ref[], options: WatchedOptions<O>): void {
+    const informer = this.#around.cache.informer(kind)
+    const { when, optional = false } = options
+    const subscribe = () =>
+      informer.subscribe(change => {
+        if (when && !change.initial && !when(change)) return
+        const reason = `${kind.kind} ${change.key} ${change.initial ? 'exists' : change.type}`
+        const priority = change.initial ? priorities.initial : priorities.fresh
+        for (const ref of map(change)) this.#queue.add(keyOf(ref), { reason, priority })
+        // What it belonged to before is concerned as well.
+        if (change.old && informer !== (this.#informer as unknown)) {
+          for (const ref of map({ ...change, type: 'removed', object: change.old, old: undefined })) this.#queue.add(keyOf(ref), { reason, priority })
+        }
+      })
+    this.#watched.push({ informer: informer as unknown as Informer<object>, optional, subscribe })
+  }
+
+  #ownersOf(object: Snapshot): Ref[] {
+    const owner = object.metadata.ownerReferences?.find(reference => reference.controller)
+    if (owner?.kind !== this.kind.kind || groupOf(owner.apiVersion) !== this.kind.group) return []
+    return [this.kind.namespaced ? { name: owner.name, namespace: object.metadata.namespace } : { name: owner.name }]
+  }
+
+  async #read(source: AsyncIterable<Trigger>, signal: AbortSignal): Promise<void> {
+    const iterator = source[Symbol.asyncIterator]()
+    const stopped = new Promise<IteratorReturnResult<void>>(resolve => {
+      const end = () => resolve({ done: true, value: undefined })
+      if (signal.aborted) end()
+      else signal.addEventListener('abort', end, { once: true })
+    })
+    try {
+      for (;;) {
+        const next = await Promise.race([iterator.next(), stopped])
+        if (next.done) break
+        const { ref, reason, priority, after } = next.value
+        this.#queue.add(keyOf(ref), { reason, priority, after })
+      }
+    } catch (error) {
+      this.#log.error({ err: error }, `a source of wake-ups ended with an error: ${messageOf(error)}`)
+    }
+    // Not awaited: an iterator that waits for its next value may not return before it has one.
+    if (signal.aborted) void iterator.return?.()?.catch(() => undefined)
+  }
+
+  #resync() {
+    const every = this.#options.resync
+    if (!every) return undefined
+    const again = () => {
+      for (const object of this.#informer.list()) {
+        this.#queue.add(keyOf(object.metadata), { reason: 'resync', priority: priorities.initial })
+      }
+      timer = this.#clock.after(every, again)
+    }
+    let timer = this.#clock.after(every, again)
+    return { cancel: () => timer.cancel() }
+  }
+
+  #newQueue(): Queue {
+    const { clock, random } = this.#around
+    return new Queue({ clock, random, backoff: this.#options.backoff, onEvent: event => this.#metrics.queued(event) })
+  }
+}
+
+function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf('/')
+  return slash < 0 ? '' : apiVersion.slice(0, slash)
+}
+
+function spanOf(controller: string, item: Item) {
+  return { 'shipmate.controller': controller, 'shipmate.object': item.key, 'shipmate.reasons': [...item.reasons], 'shipmate.attempt': item.failures + 1 }
+}

@@ -1,0 +1,300 @@
+/**
+ * What a process of controllers needs around them: connection, cache, election, events, health, metrics, log, signals.
+ *
+ * Guarantees: it starts and stops in order. Starting: servers, watches, election, work. Stopping, within the grace period: no new work, work
+ * under way is finished or called off, the lease is released, events are written, watches and connections closed, servers last. Losing the
+ * lease stops the work, not the process.
+ */
+import { type Clock, systemClock } from '../../shared/clock.ts'
+import { messageOf, ShipmateError } from '../../shared/errors.ts'
+import { createLog, type Log, type LogOptions } from '../../shared/log.ts'
+import { type Access, type AccessOptions, connect, connectThrough } from '../kube/access.ts'
+import { Cache, type CacheOptions } from '../kube/cache.ts'
+import { CachedClient } from '../kube/cached.ts'
+import type { Client } from '../kube/client.ts'
+import { createElection, type Election, type ElectionOptions } from '../kube/election.ts'
+import { createEventRecorder, type EventRecorder } from '../kube/events.ts'
+import type { Informer } from '../kube/informer.ts'
+import { type Kind, resourceOf } from '../kube/kind.ts'
+import { createPresence } from '../kube/presence.ts'
+import type { Health } from '../kube/reflector.ts'
+import type { Interceptor, Send } from '../kube/transport.ts'
+import { Controller, type ControllerOptions } from './controller.ts'
+import { type Address, type Checks, type Serving, serve } from './health.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { createTracing, noTracing, type Tracing } from './tracing.ts'
+
+export interface ManagerOptions extends AccessOptions {
+  /** Watch these namespaces only. Default: all. */
+  readonly namespaces?: readonly string[] | undefined
+  /** Of several processes that contest the same lease, one works. Default: none, every one works. */
+  readonly leaderElection?: Omit<ElectionOptions, 'clock' | 'random' | 'log' | 'onChange'> | undefined
+  /** Where /healthz, /readyz and /log-level are served. Default: nowhere. */
+  readonly health?: Address | undefined
+  /** Where /metrics is served; on the same address as `health` if that is the same. Default: nowhere. */
+  readonly metrics?: Address | undefined
+  readonly log?: LogOptions | Log | undefined
+  /** Milliseconds from the wish to stop to the end of `start`. Work under way is called off when four fifths are over. Default 30,000. */
+  readonly gracePeriod?: number | undefined
+  /** Stop on SIGTERM and SIGINT. Default true. */
+  readonly signals?: boolean | undefined
+  /** Log promises that are rejected with nobody waiting, instead of letting them end the process. Default true. */
+  readonly containRejections?: boolean | undefined
+  readonly cache?: CacheOptions | undefined
+  /** Instead of a connection of its own: for tests. */
+  readonly send?: Send | undefined
+  readonly random?: (() => number) | undefined
+}
+
+/** Something else that runs while this process leads. */
+export type Task = (signal: AbortSignal) => Promise<void>
+
+/** A watch that has failed for so long is dead to whoever asks for readiness; shorter failures are everyday reconnections. */
+const deadAfter = 5000
+
+export function createManager(options: ManagerOptions = {}): Manager {
+  return new Manager(options)
+}
+
+export class Manager {
+  readonly log: Log
+  /** Straight to the server, whether we lead or not: for what every replica may do. */
+  readonly client: Client
+  readonly cache: Cache
+  readonly metrics: Metrics
+  readonly events: EventRecorder
+  readonly election: Election | undefined
+  readonly #options: ManagerOptions
+  readonly #clock: Clock
+  readonly #grace: number
+  readonly #access: Omit<Access, 'credentials'>
+  /** What reconcilers use: through the cache, and only while we lead. */
+  readonly #working: CachedClient
+  readonly #controllers: Controller<object>[] = []
+  readonly #tasks: Task[] = []
+  readonly #stopping = new AbortController()
+  readonly #ready = Promise.withResolvers<void>()
+  readonly #serving: Serving[] = []
+  #tracing: Tracing = noTracing
+  #started: Promise<void> | undefined
+
+  constructor(options: ManagerOptions = {}) {
+    const { name = 'shipmate', clock = systemClock, random } = options
+    this.#options = options
+    this.#clock = clock
+    this.#grace = options.gracePeriod ?? 30_000
+    this.log = options.log && 'logger' in options.log ? options.log : createLog(options.log)
+    this.metrics = createMetrics({ clock })
+    const traced = late(() => this.#tracing.interceptor)
+    const counted = late(() => this.metrics.interceptor(this.#access.host))
+    const interceptors = [...(options.interceptors ?? []), traced, counted]
+    this.#access = options.send ? connectThrough(options.send, { ...options, interceptors }) : connect({ ...options, interceptors })
+    this.client = this.#access.client
+    this.events = createEventRecorder(this.client, { component: name, clock, random, log: this.log.child({ part: 'events' }) })
+    this.election = options.leaderElection && this.#contest(options.leaderElection)
+    this.cache = new Cache(this.client, {
+      ...{ clock, random, namespaces: options.namespaces },
+      appears: createPresence(this.client, { clock, onNotice: message => this.log.logger.warn(message) }),
+      ...options.cache,
+      onError: error => this.log.logger.error({ err: error }, `a listener of the cache threw: ${messageOf(error)}`),
+      onHealth: (health, namespace, kind) => this.#hear(health, namespace, kind),
+    })
+    this.#working = new CachedClient(this.election ? this.#access.clientWith(this.election.gate()) : this.client, this.cache)
+  }
+
+  /** A controller for a kind; say what it watches and how it reconciles before `start`. */
+  controller<T extends object>(kind: Kind<T>, options: ControllerOptions = {}): Controller<T> {
+    if (this.#started) throw new ShipmateError('Misuse', 'controllers are declared before the manager starts', 'never')
+    const { cache, metrics, events } = this
+    const around = { cache, metrics, events, client: this.#working, log: this.log.child({}), tracing: this.#spans(), clock: this.#clock }
+    const controller = new Controller(kind, { ...around, random: this.#options.random }, options)
+    if (this.#controllers.some(other => other.name === controller.name)) {
+      throw new ShipmateError('Misuse', `two controllers are named "${controller.name}": give one a name of its own`, 'never')
+    }
+    this.#controllers.push(controller as unknown as Controller<object>)
+    return controller
+  }
+
+  /** Runs while this process leads. One that throws stops the manager. */
+  task(task: Task): this {
+    this.#tasks.push(task)
+    return this
+  }
+
+  /** Resolves when every required kind has been read. */
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  /** Where health and metrics are served. */
+  get addresses(): readonly Serving[] {
+    return this.#serving
+  }
+
+  /** Works until `stop` is called, SIGTERM or SIGINT comes, or `signal` is aborted; resolves when all has stopped. */
+  start(signal?: AbortSignal): Promise<void> {
+    this.#started ??= this.#run(signal)
+    return this.#started
+  }
+
+  /** Resolves when all has stopped. */
+  async stop(why = 'asked to'): Promise<void> {
+    this.#stopping.abort(why)
+    await this.#started
+  }
+
+  async #run(signal: AbortSignal | undefined): Promise<void> {
+    const release = this.#listen(signal)
+    const watching = new AbortController()
+    let cache: Promise<void> | undefined
+    try {
+      this.#tracing = await createTracing()
+      await this.#serve()
+      cache = this.cache.run(watching.signal)
+      void this.#announce()
+      const work = this.election ? this.election.run(lead => this.#lead(lead), this.#stopping.signal) : this.#lead(this.#stopping.signal)
+      await this.#inTime(work)
+      await this.events.flush(AbortSignal.timeout(2000)).catch(() => undefined)
+    } finally {
+      this.#stopping.abort('stopping')
+      watching.abort('stopping')
+      await cache
+      this.events.stop()
+      await this.#access.close()
+      await Promise.all(this.#serving.map(serving => serving.close()))
+      release()
+      this.log.logger.info('stopped')
+    }
+  }
+
+  /** The work itself, while we lead. */
+  async #lead(signal: AbortSignal): Promise<void> {
+    const cancelled = new AbortController()
+    let timer: { cancel(): void } | undefined
+    const stop = () => {
+      // Without the lease there is no time to finish anything; on a stop there is.
+      if (signal.reason instanceof ShipmateError && signal.reason.code === 'NotLeading') cancelled.abort(signal.reason)
+      else timer = this.#clock.after(this.#grace * 0.8, () => cancelled.abort(signal.reason))
+    }
+    signal.addEventListener('abort', stop, { once: true })
+    try {
+      const controllers = this.#controllers.map(controller => controller.run(signal, cancelled.signal))
+      await Promise.all([...controllers, ...this.#tasks.map(task => task(signal)), aborted(signal)])
+    } finally {
+      timer?.cancel()
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /** Waits for the work, but once it is asked to stop no longer than the grace period. */
+  async #inTime(work: Promise<void>): Promise<void> {
+    let timer: { cancel(): void } | undefined
+    const late = aborted(this.#stopping.signal).then(
+      () =>
+        new Promise<void>(resolve => {
+          timer = this.#clock.after(this.#grace, () => {
+            this.log.logger.error(`work did not end within ${this.#grace} ms and is left behind: reconcile functions must heed their signal`)
+            resolve()
+          })
+        }),
+    )
+    try {
+      await Promise.race([work, late])
+    } finally {
+      timer?.cancel()
+    }
+  }
+
+  async #announce(): Promise<void> {
+    await Promise.all(this.#controllers.flatMap(({ required }) => required.map(informer => informer.synced)))
+    this.log.logger.info({ controllers: this.#controllers.map(({ name }) => name) }, 'ready: every watched kind has been read')
+    this.#ready.resolve()
+  }
+
+  async #serve(): Promise<void> {
+    const { health, metrics } = this.#options
+    const { registry } = this.metrics
+    const together = health && metrics && health.port !== 0 && health.port === metrics.port
+    const probes = { health: () => ({ ping: () => undefined }), ready: () => this.#readiness(), log: this.log }
+    if (metrics) this.metrics.collectProcess()
+    if (health) this.#serving.push(await serve(together ? { ...probes, metrics: registry } : probes, health))
+    if (metrics && !together) this.#serving.push(await serve({ metrics: registry }, metrics))
+    for (const { host, port } of this.#serving) this.log.logger.info({ host, port }, 'listening')
+  }
+
+  #readiness(): Checks {
+    const required = this.#controllers.flatMap(controller => controller.required)
+    return Object.fromEntries(required.map(informer => [`watch-${resourceOf(informer.kind)}`, () => wrongWith(informer, this.#clock)]))
+  }
+
+  #hear(health: Health, namespace: string | undefined, kind: Kind): void {
+    const labels = { resource: resourceOf(kind), namespace: namespace ?? '' }
+    this.metrics.watches.labels(labels).set(health.is === 'watching' ? 1 : 0)
+    if (health.is === 'failing') this.metrics.watchFailures.labels(labels).inc()
+    const { logger } = this.log
+    if (health.is === 'absent') logger.warn({ ...labels, reason: 'KindAbsent' }, `${labels.resource} is not served: watched as soon as it is`)
+    if (health.is === 'failing') logger.warn({ ...labels, failures: health.failures }, `watching fails, and is tried again: ${health.why}`)
+    if (health.is === 'watching') logger.debug(labels, 'watching')
+  }
+
+  #contest(options: NonNullable<ManagerOptions['leaderElection']>): Election {
+    const log = this.log.child({ part: 'election' })
+    const leading = this.metrics.leading.labels({ name: options.name })
+    const onChange = (standing: { leading: boolean }) => leading.set(standing.leading ? 1 : 0)
+    return createElection(this.client, { ...options, clock: this.#clock, random: this.#options.random, log, onChange })
+  }
+
+  /** Spans by whatever tracing is found at the start. */
+  #spans(): Tracing {
+    return { span: (name, attributes, work) => this.#tracing.span(name, attributes, work), interceptor: next => next }
+  }
+
+  /** Listens for wishes to stop, and for rejections that nobody handles. Returns how to cease. */
+  #listen(signal: AbortSignal | undefined): () => void {
+    const { signals = true, containRejections = true } = this.#options
+    const stop = (why: string) => {
+      if (!this.#stopping.signal.aborted) this.log.logger.info({ why }, 'stopping')
+      this.#stopping.abort(why)
+    }
+    const onSignal = (name: string) => stop(name)
+    const onAbort = () => stop('called off')
+    const onRejection = (error: unknown) =>
+      this.log.logger.error({ err: error }, `a promise was rejected with nobody waiting for it: ${messageOf(error)}`)
+    if (signals) for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, onSignal)
+    if (containRejections) process.on('unhandledRejection', onRejection)
+    if (signal?.aborted) onAbort()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    return () => {
+      for (const name of ['SIGTERM', 'SIGINT']) process.off(name, onSignal)
+      process.off('unhandledRejection', onRejection)
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+}
+
+/** An interceptor that is known only when the first request is made. */
+function late(interceptor: () => Interceptor): Interceptor {
+  return next => {
+    let send: Send | undefined
+    return request => {
+      send ??= interceptor()(next)
+      return send(request)
+    }
+  }
+}
+
+/** Why a controller that needs it cannot work as it should; undefined where it can. */
+function wrongWith(informer: Informer<object>, clock: Clock): string | undefined {
+  const { health } = informer
+  if (health.is === 'absent') return 'not served: is its CRD installed?'
+  if (!informer.hasSynced) return health.is === 'failing' ? `not read yet: ${health.why}` : 'not read yet'
+  if (health.is === 'failing' && clock.monotonic() - health.since > deadAfter) return `the watch is dead: ${health.why}`
+  return undefined
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

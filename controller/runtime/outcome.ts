@@ -1,0 +1,49 @@
+/**
+ * How a reconciliation ends, and what follows from it. Pure.
+ */
+import { ShipmateError } from '../../shared/errors.ts'
+import { TooManyRequests, Unavailable } from '../kube/errors.ts'
+
+/** What a reconcile function returns: nothing, when it is done until something happens; or when to come back at the latest. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is one that is done.
+export type Result = void | { readonly requeueAfter: number }
+
+/** Trying again cannot help until the object changes: it is not retried. */
+export class TerminalError extends ShipmateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('Terminal', message, 'never', options)
+  }
+}
+
+export type Outcome =
+  | { readonly is: 'success' }
+  | { readonly is: 'comeBack'; readonly after: number }
+  /** Somebody else was faster: read again, decide again. No error. */
+  | { readonly is: 'outdated'; readonly error: ShipmateError }
+  | { readonly is: 'failed'; readonly error: unknown; readonly after?: number | undefined; readonly panic: boolean }
+  | { readonly is: 'terminal'; readonly error: TerminalError }
+  /** The work was called off: the process stops, or no longer leads. */
+  | { readonly is: 'cancelled' }
+
+export function outcomeOf(result: Result): Outcome {
+  if (result === undefined || result === null) return { is: 'success' }
+  const after = result.requeueAfter
+  if (typeof after !== 'number' || !(after >= 0)) {
+    return outcomeOfError(new TypeError(`requeueAfter is ${JSON.stringify(after)}; it must be milliseconds, 0 or more`), false)
+  }
+  return Number.isFinite(after) ? { is: 'comeBack', after } : { is: 'success' }
+}
+
+export function outcomeOfError(error: unknown, cancelled: boolean): Outcome {
+  if (error instanceof TerminalError) return { is: 'terminal', error }
+  if (error instanceof ShipmateError) {
+    if (error.code === 'NotLeading' || (cancelled && error.code === 'Aborted')) return { is: 'cancelled' }
+    if (error.retry === 'fresh') return { is: 'outdated', error }
+    const after = error instanceof TooManyRequests || error instanceof Unavailable ? error.retryAfter : undefined
+    return { is: 'failed', error, after, panic: false }
+  }
+  if (cancelled) return { is: 'cancelled' }
+  // Errors of these classes are thrown by the language: the program is wrong, not the world.
+  const panic = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError || !(error instanceof Error)
+  return { is: 'failed', error, panic }
+}
