@@ -1,0 +1,27 @@
+/**
+ * The Widget work on Shipmate's runtime: for each Widget a ConfigMap of its name with its value, and the value in its status.
+ */
+import { ConfigMap, defineKind } from 'shipmate/kube'
+import { createManager } from 'shipmate/runtime'
+
+interface Widget {
+  spec: { value: string }
+  status?: { observedValue?: string }
+}
+
+const Widget = defineKind<Widget>({ group: 'bench.example.com', version: 'v1', kind: 'Widget' })
+
+const manager = createManager({
+  name: 'widget-shipmate',
+  namespaces: process.env.BENCH_NAMESPACE ? [process.env.BENCH_NAMESPACE] : undefined,
+})
+manager
+  .controller(Widget, { concurrency: Number(process.env.BENCH_CONCURRENCY ?? 10) })
+  .owns(ConfigMap)
+  .reconcile(async ({ object, client }) => {
+    const { name } = object.metadata
+    const { value } = object.spec
+    await client.apply(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
+    await client.status(Widget, object, { observedValue: value })
+  })
+await manager.start()
