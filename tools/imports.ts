@@ -23,7 +23,7 @@ allowed.cli = Object.keys(allowed)
 const free = ['bin', 'test', 'bench', 'examples', 'tools', 'deploy', 'docs', '.']
 
 const client = '@kubernetes/client-node'
-const clientUsers = ['configfile.ts', 'kubeconfig.ts', 'exec.ts', 'portforward.ts'].map(file => `controller/kube/${file}`)
+const clientUsers = ['configfile.ts', 'kubeconfig.ts'].map(file => `controller/kube/${file}`)
 
 /** What is loaded whenever the command line starts begins here. */
 const start = 'cli/main.ts'

@@ -4,7 +4,7 @@
 import type { Clock } from '../../shared/clock.ts'
 import { authenticated } from './auth.ts'
 import { Client } from './client.ts'
-import { type ConnectionOptions, createConnection } from './connection.ts'
+import { type Connection, type ConnectionOptions, createConnection } from './connection.ts'
 import { type CredentialsSource, credentialsFrom, type KubeConfigOptions } from './kubeconfig.ts'
 import { type RetryOptions, retry } from './retry.ts'
 import { type Interceptor, intercept, type Send } from './transport.ts'
@@ -25,9 +25,12 @@ export interface Access {
   readonly client: Client
   /** Host and port of the server. */
   readonly host: string
+  /** For what is no exchange of messages: `exec`, `portForward`. */
   readonly credentials: CredentialsSource
   /** A client with more interceptors around each try, inside the others. */
   clientWith(...interceptors: Interceptor[]): Client
+  /** A client with a connection of its own, so that its calls never queue behind others: for the lease. */
+  clientAside(): Client
   /** Ends every call under way and closes every connection. */
   close(): Promise<void>
 }
@@ -36,21 +39,28 @@ export function connect(options: AccessOptions = {}): Access {
   const credentials = credentialsFrom({ clock: options.clock, ...options.kubeconfig })
   const config = credentials.kubeConfig()
   const namespace = config.getContextObject(config.getCurrentContext())?.namespace || 'default'
-  const connection = createConnection({ clock: options.clock, ...options.connection })
-  const clientWith = clients(authenticated(connection, credentials), namespace, options)
+  const connections: Connection[] = []
+  const over = (more: ConnectionOptions = {}) => {
+    const connection = createConnection({ clock: options.clock, ...options.connection, ...more })
+    connections.push(connection)
+    const auth = { clock: options.clock, deadline: options.connection?.deadline }
+    return clients(authenticated(connection, credentials, auth), namespace, options)
+  }
+  const clientWith = over()
   return {
     client: clientWith(),
     host: new URL(config.getCurrentCluster()?.server ?? 'http://localhost').host,
     credentials,
     clientWith,
-    close: () => connection.close(),
+    clientAside: () => over({ connections: 1 })(),
+    close: async () => void (await Promise.all(connections.map(connection => connection.close()))),
   }
 }
 
 /** The same through a Send of one's own instead of a connection: a simulated server, a recording. */
 export function connectThrough(send: Send, options: AccessOptions = {}): Omit<Access, 'credentials'> {
   const clientWith = clients(send, 'default', options)
-  return { client: clientWith(), host: 'localhost', clientWith, close: async () => undefined }
+  return { client: clientWith(), host: 'localhost', clientWith, clientAside: clientWith, close: async () => undefined }
 }
 
 function clients(send: Send, namespace: string, options: AccessOptions): Access['clientWith'] {
