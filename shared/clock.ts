@@ -16,14 +16,21 @@ export interface Timer {
   cancel(): void
 }
 
-/** The longest delay that a Node timer takes; above it Node would fire at once. */
+/** The longest delay that a Node timer takes; above it Node would fire at once. Longer ones are waited for in pieces. */
 const longest = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(ms, run) {
-    const timer = setTimeout(run, Math.min(Math.max(ms, 0), longest))
+    let left = Math.max(ms, 0)
+    let timer: ReturnType<typeof setTimeout>
+    const wait = () => {
+      const piece = Math.min(left, longest)
+      left -= piece
+      timer = setTimeout(left > 0 ? wait : run, piece)
+    }
+    wait()
     return { cancel: () => clearTimeout(timer) }
   },
 }

@@ -18,8 +18,11 @@ export class ShipmateError extends Error {
   }
 }
 
-/** The text of whatever was thrown, for a person. */
+/** The text of whatever was thrown, for a person. Throws nothing itself. */
 export function messageOf(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || thrown.name
-  return String(thrown)
+  try {
+    return String(thrown instanceof Error ? thrown.message || thrown.name : thrown)
+  } catch {
+    return typeof thrown
+  }
 }

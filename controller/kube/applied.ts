@@ -1,8 +1,8 @@
 /**
  * Whether applying an object would change anything, told without asking the server. Pure.
  *
- * Guarantee: true only if every field wished is ours and has the wished value, and every field that is ours is wished. What the server
- * or others have set beside that does not matter.
+ * Guarantee: true only if every field wished is ours and has the wished value, and every field that is ours is wished: applying would change
+ * nothing, but perhaps record that something empty is ours. What the server or others have set beside that does not matter.
  */
 import type { FieldsV1, ManagedFields } from './kind.ts'
 
@@ -25,7 +25,7 @@ function matches(wished: Value, live: Value, owned: FieldsV1): boolean {
   const paths = Object.keys(owned)
   // Owned as a whole: a scalar, or an atomic list or map. Something in it that is not wished may be a default of the server's or a
   // leftover of ours: only the server knows.
-  if (paths.length === 0) return same(wished, live)
+  if (paths.length === 0) return same(wished, live) || (isNothing(wished) && live === undefined)
   if (Array.isArray(wished)) return Array.isArray(live) && listMatches(wished, live, owned)
   return isMap(wished) && isMap(live) && mapMatches(wished, live, owned)
 }
@@ -36,7 +36,9 @@ function mapMatches(wished: Fields, live: Fields, owned: FieldsV1): boolean {
     // Null and undefined are ways to say that a field is not given.
     if (value === null || value === undefined) continue
     const below = owned[`f:${name}`]
-    if (below === undefined || !(name in live) || !matches(value, live[name], below)) return false
+    // An empty list of items by key is not recorded: there is nothing in it to own.
+    if (below === undefined && isNothing(value) && (live[name] === undefined || isNothing(live[name]))) continue
+    if (below === undefined || !matches(value, live[name], below)) return false
     wanted++
   }
   return wanted === Object.keys(owned).filter(path => path.startsWith('f:')).length
@@ -85,6 +87,11 @@ export function mergePatchOf(from: Value, to: Value): Value {
 
 function isMap(value: Value): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** An empty map or list, which the server drops as if it were not there. */
+function isNothing(value: Value): boolean {
+  return typeof value === 'object' && value !== null && isEmpty(value)
 }
 
 function isEmpty(map: object): boolean {

@@ -23,6 +23,7 @@ import {
   type Ref,
   type Snapshot,
 } from './kind.ts'
+import { frozen } from './store.ts'
 import type { Labels } from './url.ts'
 
 export interface CachedOptions {
@@ -73,14 +74,15 @@ export class CachedClient {
 
   /** Like get, but undefined where there is none. */
   async find<T extends object>(kind: Kind<T>, ref: Ref): Promise<Snapshot<T> | undefined> {
+    const place = this.#place(kind, ref)
     const informer = this.#cache.peek(kind)
-    if (informer?.hasSynced) return informer.get(this.#place(kind, ref))
+    if (informer?.hasSynced && informer.watches(place.namespace)) return informer.get(place)
     return snapshot(await this.live.find(kind, ref, { signal: this.#options.signal }))
   }
 
   async list<T extends object>(kind: Kind<T>, options: { namespace?: string; labels?: Labels } = {}): Promise<Snapshot<T>[]> {
     const informer = this.#cache.peek(kind)
-    if (informer?.hasSynced) return informer.list(options)
+    if (informer?.hasSynced && informer.watches(options.namespace)) return informer.list(options)
     const listOptions: ListOptions = { ...options, signal: this.#options.signal }
     return (await this.live.list(kind, listOptions)).map(object => snapshot(object))
   }
@@ -97,17 +99,17 @@ export class CachedClient {
 
   async create<T extends object>(kind: Kind<T>, object: Draft<T>, options: WriteOptions & Owned = {}): Promise<Snapshot<T>> {
     const wished = owned(kind, object, options.owner)
-    return this.#wrote('create', kind, undefined, await this.live.create(kind, wished, this.#call(options)))
+    return this.#wrote('create', kind, undefined, await this.live.create(kind, wished, this.#call(options)), options)
   }
 
   async update<T extends object>(kind: Kind<T>, object: Draft<T> | Snapshot<T>, options: WriteOptions = {}): Promise<Snapshot<T>> {
     const known = this.#known(kind, object.metadata as Ref)
-    return this.#wrote('update', kind, known, await this.live.update(kind, object as Draft<T>, this.#call(options)))
+    return this.#wrote('update', kind, known, await this.live.update(kind, object as Draft<T>, this.#call(options)), options)
   }
 
   async patch<T extends object>(kind: Kind<T>, ref: Ref, patch: Patch, options: WriteOptions = {}): Promise<Snapshot<T>> {
     const known = this.#known(kind, ref)
-    return this.#wrote('patch', kind, known, await this.live.patch(kind, ref, patch, this.#call(options)))
+    return this.#wrote('patch', kind, known, await this.live.patch(kind, ref, patch, this.#call(options)), options)
   }
 
   /**
@@ -120,10 +122,9 @@ export class CachedClient {
     const known = options.subresource || options.dryRun ? undefined : this.#known(kind, wished.metadata as Ref)
     if (known && (isApplied(wished, known, manager) || this.#remembered.has(kind, known, wished))) return known
     const live = await this.live.apply(kind, wished, this.#call(options))
-    if (options.dryRun) return snapshot(live)
     // The server keeps some values in its own way ("1000m" is "1"): that this wish leads to this version is worth remembering.
-    if (!isApplied(wished, live, manager)) this.#remembered.add(kind, live, wished)
-    return this.#wrote('apply', kind, known, live)
+    if (!options.dryRun && !options.subresource && !isApplied(wished, live, manager)) this.#remembered.add(kind, live, wished)
+    return this.#wrote('apply', kind, known, live, options)
   }
 
   /**
@@ -138,7 +139,7 @@ export class CachedClient {
     if (patch === undefined) return known
     const merge = { metadata: { uid: object.metadata.uid }, status: patch }
     const live = await this.live.patch(kind, object.metadata, { merge }, { ...this.#call(options), subresource: 'status' })
-    return this.#wrote('status', kind, known, live)
+    return this.#wrote('status', kind, known, live, options)
   }
 
   /** Deletes it; true if there was one. A Snapshot is deleted only if it is still the same object. */
@@ -150,8 +151,10 @@ export class CachedClient {
     const known = informer?.get(ref)
     try {
       const left = await this.live.delete(kind, ref, { signal: this.#options.signal, ...options, preconditions })
+      const gone = uid ?? known?.metadata.uid
+      if (options.dryRun) return true
       if (left?.metadata.deletionTimestamp) informer?.wrote(left)
-      else if (!options.dryRun) informer?.erased(ref, uid ?? known?.metadata.uid)
+      else if (gone) informer?.erased(ref, gone)
     } catch (error) {
       if (error instanceof NotFound) return false
       throw error
@@ -160,9 +163,17 @@ export class CachedClient {
     return true
   }
 
-  #wrote<T extends object>(verb: Write['verb'], kind: Kind<T>, known: Snapshot<T> | undefined, live: Live<T>): Snapshot<T> {
+  #wrote<T extends object>(
+    verb: Write['verb'],
+    kind: Kind<T>,
+    known: Snapshot<T> | undefined,
+    live: Live<T>,
+    options: WriteOptions,
+  ): Snapshot<T> {
+    if (options.dryRun) return snapshot(live)
     const changed = known?.metadata.resourceVersion !== live.metadata.resourceVersion
-    this.#cache.peek(kind)?.wrote(live)
+    // Some subresources answer with another kind: a Scale, an Eviction.
+    if (live.kind === kind.kind && live.apiVersion === apiVersionOf(kind)) this.#cache.peek(kind)?.wrote(live)
     this.#options.onWrite?.({ verb, kind, ref: live.metadata, changed })
     return snapshot(live)
   }
@@ -217,8 +228,8 @@ function hashOf(wished: object): string {
 
 function snapshot<T extends object>(live: Live<T>): Snapshot<T>
 function snapshot<T extends object>(live: Live<T> | undefined): Snapshot<T> | undefined
-function snapshot(live: unknown) {
-  return live
+function snapshot(live: Live | undefined) {
+  return live && frozen(live)
 }
 
 /** A reference that makes `owner` the controller of what carries it. */

@@ -25,6 +25,7 @@ export class Chunks implements AsyncIterable<Uint8Array> {
   }
 
   push(chunk: Uint8Array): void {
+    if (this.#over) return
     this.#waiting.push(chunk)
     this.#bytes += chunk.length
     if (this.#bytes > highWater && !this.#paused) {

@@ -46,6 +46,8 @@ export interface WatchOptions extends Selection {
   readonly timeoutSeconds?: number | undefined
   /** Only apiVersion, kind and metadata of each object. */
   readonly metadataOnly?: boolean | undefined
+  /** Called when the server has accepted the watch. */
+  readonly onOpen?: (() => void) | undefined
   /** Called with each piece that arrives, before it is understood: for a watchdog. */
   readonly onActivity?: (() => void) | undefined
 }
@@ -178,6 +180,7 @@ export class Client {
     const request: Request = { ...plain, headers: { accept }, stream: true }
     const response = await this.#send(request)
     if (response.status >= 400 || !response.chunks) throw errorOf(request, response)
+    options.onOpen?.()
     yield* decodeWatch<T>(request.target, response.chunks, options.onActivity)
   }
 

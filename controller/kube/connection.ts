@@ -5,7 +5,7 @@
  * connections, new calls use new ones and those under way finish on the old. An error says whether the server may have acted.
  */
 import { gunzip } from 'node:zlib'
-import { buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
+import { buildConnector, type Dispatcher, errors, Pool, ProxyAgent } from 'undici'
 import { type Clock, systemClock, type Timer } from '../../shared/clock.ts'
 import { messageOf } from '../../shared/errors.ts'
 import { Chunks } from './chunks.ts'
@@ -29,46 +29,66 @@ export interface Connection {
   close(): Promise<void>
 }
 
+interface Pools {
+  readonly credentials: Credentials
+  readonly origin: string
+  /** What a server's URL has before /api: behind some proxies. */
+  readonly prefix: string
+  readonly calls: Dispatcher
+  readonly streams: Dispatcher
+}
+
 export function createConnection(options: ConnectionOptions = {}): Connection {
   const clock = options.clock ?? systemClock
-  let pools: { credentials: Credentials; calls: Dispatcher; streams: Dispatcher } | undefined
+  let pools: Pools | undefined
   const retired = new Set<Dispatcher>()
   let closed = false
 
-  function poolsFor(credentials: Credentials) {
-    if (pools && sameConnection(pools.credentials, credentials)) return pools
-    if (pools) for (const old of [pools.calls, pools.streams]) retire(old)
+  function poolsFor(credentials: Credentials): Pools {
+    if (pools && (pools.credentials === credentials || sameConnection(pools.credentials, credentials))) return pools
+    const old = pools
     const connect = { ...credentials.tls, timeout: options.connectTimeout ?? 10_000, keepAlive: true, keepAliveInitialDelay: 30_000 }
     // The server closes idle connections after 90 s; ours go first, so that a call is never lost in that race.
     const common = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 45_000, keepAliveMaxTimeout: 60_000 }
+    const { origin, pathname } = new URL(credentials.server)
+    const where = { credentials, origin, prefix: pathname === '/' ? '' : pathname }
     if (credentials.proxy) {
-      const agent = () => new ProxyAgent({ ...common, uri: credentials.proxy as string, requestTls: connect })
-      pools = { credentials, calls: agent(), streams: agent() }
+      const { proxy } = credentials
+      const agent = (connections: number | null) =>
+        new ProxyAgent({ ...common, uri: proxy, requestTls: connect, proxyTls: { timeout: connect.timeout }, connections })
+      pools = { ...where, calls: agent(options.connections ?? 32), streams: agent(null) }
     } else {
-      const origin = new URL(credentials.server).origin
       const connector = buildConnector({ ...connect, allowH2: false })
       pools = {
-        credentials,
+        ...where,
         calls: new Pool(origin, { ...common, connect: connector, connections: options.connections ?? 32 }),
         streams: new Pool(origin, { ...common, connect: connector, connections: null }),
       }
     }
+    if (old) for (const pool of [old.calls, old.streams]) retire(pool)
     return pools
   }
 
   /** Closes a pool when its last call is done. */
-  function retire(old: Dispatcher) {
-    retired.add(old)
-    old.close().finally(() => retired.delete(old))
+  function retire(pool: Dispatcher) {
+    retired.add(pool)
+    pool.close().finally(() => retired.delete(pool))
+  }
+
+  function poolsOrWhyNot(request: Request, credentials: Credentials): Pools {
+    try {
+      return poolsFor(credentials)
+    } catch (error) {
+      const why = `no connection can be made with these credentials: ${messageOf(error)}`
+      throw new Unavailable('Unavailable', request.target, why, { mayHaveActed: false, cause: error })
+    }
   }
 
   return {
     async send(request, credentials) {
       if (closed) throw new Unavailable('Unavailable', request.target, 'the client is closed', { mayHaveActed: false })
-      const { calls, streams } = poolsFor(credentials)
-      const base = new URL(credentials.server)
-      const prefix = base.pathname === '/' ? '' : base.pathname
-      return exchange(request.stream ? streams : calls, base.origin, prefix, request, options.deadline ?? 30_000, clock)
+      const { calls, streams, origin, prefix } = poolsOrWhyNot(request, credentials)
+      return exchange(request.stream ? streams : calls, origin, prefix, request, options.deadline ?? 30_000, clock)
     },
     async close() {
       closed = true
@@ -122,6 +142,8 @@ function exchange(pool: Dispatcher, origin: string, prefix: string, request: Req
           if (ended) controller.abort(ended)
         },
         onResponseStart(controller, code, received) {
+          // A hint that comes before the answer.
+          if (code < 200) return
           status = code
           headers = received
           if (!request.stream || code >= 400) return
@@ -166,6 +188,6 @@ function exchange(pool: Dispatcher, origin: string, prefix: string, request: Req
 function failure(request: Request, error: Error, started: boolean): Unavailable {
   const code = (error as NodeJS.ErrnoException).code
   const words = code && !error.message.includes(code) ? `${messageOf(error)} (${code})` : messageOf(error)
-  const garbled = code?.startsWith('HPE_') || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
+  const garbled = error instanceof errors.HTTPParserError || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
   return new Unavailable(garbled ? 'Garbled' : 'Unavailable', request.target, words, { mayHaveActed: started, cause: error })
 }

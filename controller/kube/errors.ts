@@ -57,9 +57,12 @@ export class Expired extends KubeError {}
 
 export class TooManyRequests extends KubeError {
   /** Milliseconds that the server asks to wait; undefined where it does not say. */
-  get retryAfter(): number | undefined {
-    const seconds = this.answer.details?.retryAfterSeconds
-    return seconds ? seconds * 1000 : undefined
+  readonly retryAfter: number | undefined
+
+  constructor(status: number, target: Target, answer: Status, retryAfter?: number) {
+    super('TooManyRequests', 'later', status, target, answer)
+    const seconds = answer.details?.retryAfterSeconds
+    this.retryAfter = seconds ? seconds * 1000 : retryAfter
   }
 }
 
@@ -136,11 +139,11 @@ export function errorOfStatus(target: Target, code: number, answer: Status, retr
     case 422:
       return new Invalid('Invalid', 'never', code, target, answer)
     case 429:
-      return new TooManyRequests('TooManyRequests', 'later', code, target, answer)
+      return new TooManyRequests(code, target, answer, retryAfter)
   }
   const words = answer.message || answer.reason || 'no reason given'
   if (code >= 500) {
-    // 501 and up with a Retry-After are the server's own word that it did not act; a plain 500 or 504 is not.
+    // A 503 with a Retry-After is the server's own word that it did not act; a 500 or 504 is not, with or without.
     const mayHaveActed = !(code === 503 && retryAfter !== undefined)
     return new Unavailable('Unavailable', target, `HTTP status ${code}: ${words}`, { status: code, mayHaveActed, retryAfter })
   }
@@ -151,7 +154,7 @@ export function errorOfStatus(target: Target, code: number, answer: Status, retr
 export function retryAfterOf(response: Response): number | undefined {
   const header = response.headers['retry-after']
   const seconds = Number(Array.isArray(header) ? header[0] : header)
-  return header !== undefined && Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined
+  return header && Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined
 }
 
 function statusOf(response: Response): Status {
@@ -161,5 +164,5 @@ function statusOf(response: Response): Status {
   } catch {
     // Not from the API server itself: a proxy's page, or nothing.
   }
-  return { message: response.text.slice(0, 200) }
+  return { message: response.text.slice(0, 200).trim() }
 }

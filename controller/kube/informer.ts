@@ -8,6 +8,7 @@ import type { Clock } from '../../shared/clock.ts'
 import type { Client } from './client.ts'
 import { type Kind, keyOf, type Live, type Ref, type Snapshot } from './kind.ts'
 import { type Health, Reflector, type ReflectorOptions } from './reflector.ts'
+import { selectionOf } from './selector.ts'
 import { type Indexer, type Listener, Store } from './store.ts'
 import type { Labels } from './url.ts'
 
@@ -21,7 +22,7 @@ export interface InformerOptions<T extends object> extends Omit<ReflectorOptions
   /** The manager whose entry in managedFields is kept: who applies needs to know what it owns. Default: none. */
   readonly keepManager?: string | undefined
   readonly onHealth?: ((health: Health, namespace: string | undefined, kind: Kind) => void) | undefined
-  /** A listener threw. */
+  /** A listener, or something else of the options, threw. */
   readonly onError?: ((error: unknown) => void) | undefined
   readonly clock?: Clock | undefined
 }
@@ -34,6 +35,9 @@ export class Informer<T extends object> {
   readonly #settled = Promise.withResolvers<void>()
   #running: Promise<void> | undefined
   #keepManager: string | undefined
+  /** Undefined: all. */
+  readonly #namespaces: ReadonlySet<string> | undefined
+  readonly #selects: (object: Live) => boolean
 
   constructor(client: Client, kind: Kind<T>, options: InformerOptions<T> = {}) {
     this.kind = kind
@@ -46,8 +50,10 @@ export class Informer<T extends object> {
       },
       onError: options.onError,
     })
-    const namespaces = kind.namespaced && options.namespaces?.length ? [...new Set(options.namespaces)] : [undefined]
-    for (const namespace of namespaces) {
+    if (kind.namespaced && options.namespaces?.length) this.#namespaces = new Set(options.namespaces)
+    // What only the server can tell, it will.
+    this.#selects = selectionOf(options) ?? (() => false)
+    for (const namespace of this.#namespaces ?? [undefined]) {
       const entry = {
         synced: false,
         reflector: new Reflector(client, kind, this.#store, {
@@ -56,7 +62,11 @@ export class Informer<T extends object> {
           onHealth: health => {
             if (health.is === 'watching') entry.synced = true
             this.#look()
-            options.onHealth?.(health, namespace, kind)
+            try {
+              options.onHealth?.(health, namespace, kind)
+            } catch (error) {
+              options.onError?.(error)
+            }
           },
         }),
       }
@@ -124,13 +134,19 @@ export class Informer<T extends object> {
     return this.#store.subscribe(listener)
   }
 
-  /** We wrote this. */
+  /** We wrote this. What is not among the objects that are watched is not kept: nobody would tell when it changes. */
   wrote(object: Live<T>): void {
-    this.#store.wrote(object)
+    const isWatched = this.watches(object.metadata.namespace) && this.#selects(object)
+    if (isWatched || this.get(object.metadata)) this.#store.wrote(object)
   }
 
-  /** We deleted this, and the server says it is gone. */
-  erased(ref: Ref, uid?: string): void {
+  /** Whether objects of that namespace are watched. */
+  watches(namespace: string | undefined): boolean {
+    return this.#namespaces === undefined || namespace === undefined || this.#namespaces.has(namespace)
+  }
+
+  /** We deleted this very object, and the server says it is gone. */
+  erased(ref: Ref, uid: string): void {
     this.#store.erased(keyOf(ref), uid)
   }
 

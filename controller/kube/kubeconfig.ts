@@ -4,10 +4,12 @@
  * KubeConfig of @kubernetes/client-node reads it: contexts, exec plugins, OIDC, token files, in-cluster. It is asked again every minute,
  * and at once when the server answers 401, so that rotated tokens and certificates are taken up without a restart.
  */
+import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
-import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
+import type { KubeConfig } from '@kubernetes/client-node/dist/config.js'
 import { type Clock, systemClock } from '../../shared/clock.ts'
-import { messageOf, ShipmateError } from '../../shared/errors.ts'
+import { ShipmateError } from '../../shared/errors.ts'
+import { type ConfigFileOptions, loadConfig } from './configfile.ts'
 
 /** What a connection needs. Two that are `same` need no new connection. */
 export interface Credentials {
@@ -29,18 +31,14 @@ export interface Credentials {
 
 export interface CredentialsSource {
   /** The credentials now; asks again when they are older than a minute. Keeps the old ones, for a while, when asking fails. */
-  current(): Promise<Credentials>
+  current(): Credentials | Promise<Credentials>
   /** The server refused `used`: forget them, unless newer ones are here already. */
   refused(used: Credentials): void
   /** The loaded KubeConfig, for what is built on it (exec, port-forward). */
   kubeConfig(): KubeConfig
 }
 
-export interface KubeConfigOptions {
-  /** A kubeconfig file. Default: `KUBECONFIG`, `~/.kube/config`, then the pod's service account. */
-  readonly file?: string | undefined
-  /** A context of it. Default: the current one. */
-  readonly context?: string | undefined
+export interface KubeConfigOptions extends ConfigFileOptions {
   /** How long credentials are used before they are asked for again, in milliseconds. Default 60,000. */
   readonly refresh?: number | undefined
   readonly clock?: Clock | undefined
@@ -49,14 +47,14 @@ export interface KubeConfigOptions {
 export function credentialsFrom(options: KubeConfigOptions = {}): CredentialsSource {
   const clock = options.clock ?? systemClock
   const refresh = options.refresh ?? 60_000
-  let config = load(options)
+  let config = loadConfig(options)
   let known: { credentials: Credentials; at: number } | undefined
   let asking: Promise<Credentials> | undefined
 
-  async function ask(): Promise<Credentials> {
+  async function ask(from: KubeConfig): Promise<Credentials> {
     try {
-      const credentials = await read(config)
-      known = { credentials, at: clock.monotonic() }
+      const credentials = await read(from)
+      if (from === config) known = { credentials, at: clock.monotonic() }
       return credentials
     } catch (error) {
       if (!known) throw error
@@ -64,21 +62,26 @@ export function credentialsFrom(options: KubeConfigOptions = {}): CredentialsSou
       known.at = clock.monotonic()
       return known.credentials
     } finally {
-      asking = undefined
+      if (from === config) asking = undefined
     }
   }
 
   return {
     current() {
-      if (known && clock.monotonic() - known.at < refresh) return Promise.resolve(known.credentials)
-      asking ??= ask()
+      if (known && clock.monotonic() - known.at < refresh) return known.credentials
+      asking ??= ask(config)
       return asking
     },
     refused(used) {
       if (!known || !same(known.credentials, used)) return
       known = undefined
-      // Exec plugins and token files are cached inside a KubeConfig; a new one has forgotten them.
-      config = load(options)
+      asking = undefined
+      try {
+        // What exec plugins said is cached inside a KubeConfig; a new one has forgotten it.
+        config = loadConfig(options)
+      } catch {
+        // A kubeconfig that is being replaced: the one we have is better than none.
+      }
     },
     kubeConfig: () => config,
   }
@@ -92,27 +95,6 @@ export function sameConnection(a: Credentials, b: Credentials): boolean {
   return a.server === b.server && a.proxy === b.proxy && JSON.stringify(a.tls) === JSON.stringify(b.tls)
 }
 
-function load(options: KubeConfigOptions): KubeConfig {
-  const config = new KubeConfig()
-  try {
-    if (options.file) config.loadFromFile(options.file)
-    else config.loadFromDefault()
-    if (options.context) config.setCurrentContext(options.context)
-  } catch (error) {
-    const where = options.file ?? process.env.KUBECONFIG ?? 'the default places'
-    throw new ShipmateError('Misuse', `cannot read a kubeconfig from ${where}: ${messageOf(error)}`, 'never', { cause: error })
-  }
-  if (!config.getCurrentCluster()) {
-    const contexts = config.getContexts().map(context => context.name)
-    throw new ShipmateError(
-      'Misuse',
-      `context "${config.getCurrentContext()}" is not in the kubeconfig, or names no cluster in it (it has: ${contexts.join(', ') || 'none'})`,
-      'never',
-    )
-  }
-  return config
-}
-
 async function read(config: KubeConfig): Promise<Credentials> {
   const cluster = config.getCurrentCluster()
   if (!cluster) throw new ShipmateError('Misuse', 'the kubeconfig has no current cluster', 'never')
@@ -120,6 +102,9 @@ async function read(config: KubeConfig): Promise<Credentials> {
   await config.applyToHTTPSOptions(options)
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value).trim()
+  // Read by ourselves: KubeConfig keeps it for a minute, which would be added to ours.
+  const tokenFile: string | undefined = config.getCurrentUser()?.authProvider?.config?.tokenFile
+  if (tokenFile) headers['authorization'] = `Bearer ${await readToken(tokenFile)}`
   if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`
   return {
     server: cluster.server.replace(/\/+$/, ''),
@@ -132,8 +117,14 @@ async function read(config: KubeConfig): Promise<Credentials> {
     },
     headers,
     proxy: cluster.proxyUrl || undefined,
-    namespace: config.getContextObject(config.getCurrentContext())?.namespace || 'default',
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace?.trim() || 'default',
   }
+}
+
+async function readToken(file: string): Promise<string> {
+  const token = (await readFile(file, 'utf8')).trim()
+  if (token === '') throw new Error(`the token file ${file} is empty`)
+  return token
 }
 
 function pem(value: unknown): string | undefined {

@@ -9,7 +9,8 @@
  * Guarantees
  *   - Every object that exists is put, every one that went is removed, in the order in which it happened to that object.
  *   - Between two `prune`s nothing is removed but what the server said was deleted: a new list never leaves a gap.
- *   - After a failure there is always a wait, longer each time in a row; after progress there is none.
+ *   - After a failure there is always a wait, longer each time in a row, until news come from a watch.
+ *   - A server whose versions went back (restored from an older copy) is noticed, and believed.
  */
 import { compareVersions } from './versions.ts'
 
@@ -32,12 +33,12 @@ export type Phase =
 
 export interface State {
   readonly phase: Phase
-  /** Failures since the last progress. */
+  /** Failures since the last news of a watch. Lists do not count: a server may list well and never watch. */
   readonly failures: number
   /** Whether the server is believed to stream what exists. */
   readonly streams: boolean
-  /** The highest version that the copy was ever whole at. */
-  readonly whole?: string | undefined
+  /** The highest version that was ever heard of: a server that is complete below it has gone back. */
+  readonly newest?: string | undefined
 }
 
 export type Happening<O> =
@@ -48,8 +49,11 @@ export type Happening<O> =
   | { readonly is: 'bookmark'; readonly version: string; readonly endsInitial: boolean }
   /** The stream ended as streams do. `idle`: it had brought nothing, and was short. */
   | { readonly is: 'ended'; readonly idle: boolean }
-  /** `expired`: too old. `unsupported`: the server cannot stream what exists. `absent`: no such kind. `passing`: anything else. */
-  | { readonly is: 'failed'; readonly how: 'expired' | 'unsupported' | 'absent' | 'passing' }
+  /**
+   * `expired`: too old. `unsupported`: the server cannot stream what exists. `absent`: no such kind. `silent`: nothing was heard for longer
+   * than a server is silent. `passing`: anything else.
+   */
+  | { readonly is: 'failed'; readonly how: 'expired' | 'unsupported' | 'absent' | 'silent' | 'passing' }
   /** The wait is over. */
   | { readonly is: 'waited' }
   /** The kind may be served now. */
@@ -119,14 +123,14 @@ function resume<O>(state: State, at: Resume): Step<O> {
 function page<O>(state: State, phase: Phase & { at: 'Listing' }, got: Happening<O> & { is: 'page' }): Step<O> {
   const version = phase.version ?? got.version
   const commands: Command<O>[] = []
-  if (phase.version === undefined && isOlder(version, state.whole)) commands.push({ do: 'begin', rolledBack: true })
+  if (phase.version === undefined && isOlder(version, state.newest)) commands.push({ do: 'begin', rolledBack: true })
   for (const object of got.items) commands.push({ do: 'put', object, initial: true })
   if (got.token) {
     commands.push({ do: 'list', token: got.token })
-    return [{ ...state, phase: { at: 'Listing', token: got.token, version }, failures: 0 }, commands]
+    return [{ ...state, phase: { at: 'Listing', token: got.token, version }, newest: newer(state.newest, version) }, commands]
   }
   commands.push({ do: 'prune', version }, { do: 'watch', version })
-  return [{ ...state, phase: { at: 'Watching', version }, whole: version, failures: 0 }, commands]
+  return [{ ...state, phase: { at: 'Watching', version }, newest: version }, commands]
 }
 
 function change<O>(state: State, happened: Happening<O> & { is: 'put' | 'removed' }): Step<O> {
@@ -136,44 +140,53 @@ function change<O>(state: State, happened: Happening<O> & { is: 'put' | 'removed
     happened.is === 'put'
       ? { do: 'put', object: happened.object, initial: phase.at === 'Streaming' }
       : { do: 'remove', object: happened.object }
-  if (phase.at === 'Streaming') return [state, [command]]
-  return [watching(state, happened.version), [command]]
+  if (phase.at === 'Streaming') return [{ ...state, newest: newer(state.newest, happened.version) }, [command]]
+  return [heard(state, phase, happened.version), [command]]
 }
 
 function bookmark<O>(state: State, happened: Happening<O> & { is: 'bookmark' }): Step<O> {
   const { phase } = state
   const { version } = happened
-  if (phase.at === 'Watching') return [watching(state, version), []]
+  if (phase.at === 'Watching') return [heard(state, phase, version), []]
   if (phase.at !== 'Streaming' || !happened.endsInitial) return [state, []]
-  if (isOlder(version, state.whole)) return begin({ ...state, whole: undefined }, true)
-  return [watching(state, version), [{ do: 'prune', version }]]
+  if (isOlder(version, state.newest)) return begin(state, true)
+  return [{ ...state, phase: { at: 'Watching', version }, newest: version }, [{ do: 'prune', version }]]
 }
 
-function watching(state: State, version: string): State {
-  return { ...state, phase: { at: 'Watching', version }, whole: version, failures: 0 }
+/** News of a watch. Its version only rises. */
+function heard(state: State, phase: Phase & { at: 'Watching' }, news: string): State {
+  const version = newer(phase.version, news)
+  return { ...state, phase: { at: 'Watching', version }, newest: version, failures: 0 }
 }
 
 function ended<O>(state: State, idle: boolean): Step<O> {
-  if (state.phase.at === 'Watching' && !idle) return [state, [{ do: 'watch', version: state.phase.version }]]
-  return failed(state, 'passing')
+  if (idle) return failed(state, 'passing')
+  if (state.phase.at === 'Watching') return [{ ...state, failures: 0 }, [{ do: 'watch', version: state.phase.version }]]
+  // A stream of what exists that ended without its mark: the server may not know of marks.
+  return failed(state, 'unsupported')
 }
 
 function failed<O>(state: State, how: (Happening<O> & { is: 'failed' })['how']): Step<O> {
   const { phase } = state
   const failures = state.failures + 1
-  if (how === 'absent') return [{ ...state, phase: { at: 'Absent' }, failures, whole: undefined }, [{ do: 'clear' }, { do: 'park' }]]
+  if (how === 'absent') return [{ ...state, phase: { at: 'Absent' }, failures, newest: undefined }, [{ do: 'clear' }, { do: 'park' }]]
   if (how === 'unsupported' && phase.at === 'Streaming') return begin({ ...state, streams: false })
   // Beginning anew is free the first time; a server that keeps saying "expired" is waited for like any other failure.
   if (how === 'expired' && state.failures === 0) return begin({ ...state, failures })
-  const again: Resume = how === 'expired' || how === 'unsupported' ? { from: 'start' } : whereToResume(phase)
+  const again: Resume = how === 'passing' ? whereToResume(phase, failures) : { from: 'start' }
   return [{ ...state, phase: { at: 'Waiting', resume: again }, failures }, [{ do: 'wait', failures }]]
 }
 
-function whereToResume(phase: Phase): Resume {
+function whereToResume(phase: Phase, failures: number): Resume {
   if (phase.at === 'Watching') return { from: 'version', version: phase.version }
-  if (phase.at === 'Listing' && phase.token && phase.version) return { from: 'page', token: phase.token, version: phase.version }
+  // A token may be one that the server will never know again, and not say so.
+  if (phase.at === 'Listing' && phase.token && phase.version && failures < 5) return { from: 'page', token: phase.token, version: phase.version }
   if (phase.at === 'Waiting') return phase.resume
   return { from: 'start' }
+}
+
+function newer(known: string | undefined, version: string): string {
+  return known !== undefined && isOlder(version, known) ? known : version
 }
 
 function isOlder(version: string, than: string | undefined): boolean {

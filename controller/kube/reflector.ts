@@ -23,9 +23,12 @@ export interface ReflectorOptions extends Selection {
   readonly watchSeconds?: number | undefined
   /**
    * Milliseconds of silence after which a stream is given up as dead. Once a server has sent a bookmark, it is known to send one a minute;
-   * until then only its own end of the watch can be relied on. Default 150,000, and `watchSeconds` and 15 s more.
+   * until then only its own end of the watch can be relied on. Default 150,000, and `watchSeconds` and 15 s more. While what exists is being
+   * streamed, 15,000: then it is listed instead, in case the server does not know how to mark the end.
    */
-  readonly silence?: { readonly withBookmarks?: number | undefined; readonly without?: number | undefined } | undefined
+  readonly silence?:
+    | { readonly withBookmarks?: number | undefined; readonly without?: number | undefined; readonly streaming?: number | undefined }
+    | undefined
   /** Between failures. Default 200 ms to 30 s. */
   readonly backoff?: Backoff | undefined
   /** Resolves when a kind that is not served may be served again. Default: after 30 s. */
@@ -49,6 +52,12 @@ export type Health =
 
 /** A stream that was open this long was worth opening, even if nothing happened. */
 const decentLife = 5000
+
+/** A server that sends bookmarks sends one a minute: a stream that ends after so long without any is not well. */
+const suspiciousLife = 60_000
+
+/** The watchdog bit, or should have. */
+class Silence extends Unavailable {}
 
 export class Reflector<T extends object> {
   readonly #client: Client
@@ -94,6 +103,7 @@ export class Reflector<T extends object> {
     const [state, commands] = step(this.#state, happened)
     this.#state = state
     let next: Command<Live<T>> | undefined
+    let whole = false
     for (const command of commands) {
       switch (command.do) {
         case 'begin':
@@ -109,6 +119,7 @@ export class Reflector<T extends object> {
         case 'prune':
           this.#round?.prune(command.version)
           this.#round = undefined
+          whole = true
           break
         case 'clear':
           this.#store.clear(this.#options.namespace)
@@ -118,7 +129,8 @@ export class Reflector<T extends object> {
           next = command
       }
     }
-    if (state.phase.at === 'Watching' && state.failures === 0) this.#become({ is: 'watching' })
+    const isNews = happened.is === 'put' || happened.is === 'removed' || happened.is === 'bookmark'
+    if (whole || (isNews && state.phase.at === 'Watching')) this.#become({ is: 'watching' })
     return next
   }
 
@@ -157,6 +169,10 @@ export class Reflector<T extends object> {
     try {
       const batches = this.#client.watchBatches(this.#kind, {
         ...{ namespace, labels, fields, ...from, signal: own.signal, onActivity: watchdog.pat },
+        onOpen: () => {
+          // A quiet collection brings no news for long; that the server watches it for us is news enough.
+          if (this.#state.phase.at === 'Watching') this.#become({ is: 'watching' })
+        },
         timeoutSeconds: Math.max(1, Math.round(watchSeconds * (0.9 + 0.2 * this.#random()))),
       })
       for await (const batch of batches) {
@@ -166,11 +182,11 @@ export class Reflector<T extends object> {
           if (next) return next
         }
       }
-      return this.#take({ is: 'ended', idle: !heard && this.#clock.monotonic() - opened < decentLife })
+      const lived = this.#clock.monotonic() - opened
+      if (!heard && this.#bookmarks && lived > suspiciousLife) throw this.#silence(`nothing heard in ${Math.round(lived / 1000)} s`)
+      return this.#take({ is: 'ended', idle: !heard && lived < decentLife })
     } catch (error) {
-      throw watchdog.bit && !signal.aborted
-        ? new Unavailable('Unavailable', this.#target(), watchdog.bit, { mayHaveActed: false })
-        : error
+      throw watchdog.bit && !signal.aborted ? this.#silence(watchdog.bit) : error
     } finally {
       watchdog.stop()
       signal.removeEventListener('abort', end)
@@ -190,7 +206,10 @@ export class Reflector<T extends object> {
   #watchdog(stream: AbortController) {
     const { silence, watchSeconds = 290 } = this.#options
     const clock = this.#clock
-    const patience = () => (this.#bookmarks ? (silence?.withBookmarks ?? 150_000) : (silence?.without ?? watchSeconds * 1100 + 15_000))
+    const patience = () => {
+      if (this.#state.phase.at === 'Streaming') return silence?.streaming ?? 15_000
+      return this.#bookmarks ? (silence?.withBookmarks ?? 150_000) : (silence?.without ?? watchSeconds * 1100 + 15_000)
+    }
     let last = clock.monotonic()
     const dog = {
       bit: '',
@@ -202,13 +221,15 @@ export class Reflector<T extends object> {
     const look = () => {
       const left = last + patience() - clock.monotonic()
       if (left > 0) {
-        timer = clock.after(left, look)
+        timer = clock.after(Math.min(left, often), look)
         return
       }
       dog.bit = `nothing heard for ${Math.round((clock.monotonic() - last) / 1000)} s`
       stream.abort(new Error(dog.bit))
     }
-    let timer = clock.after(patience(), look)
+    // Patience may shrink, when the first bookmark comes.
+    const often = silence?.withBookmarks ?? 150_000
+    let timer = clock.after(Math.min(patience(), often), look)
     return dog
   }
 
@@ -224,10 +245,11 @@ export class Reflector<T extends object> {
 
   #classify(error: unknown): (Happening<never> & { is: 'failed' })['how'] {
     if (error instanceof Expired) return 'expired'
-    if (error instanceof NotFound || error instanceof MethodNotAllowed) return 'absent'
+    if ((error instanceof NotFound && isTheServers(error)) || error instanceof MethodNotAllowed) return 'absent'
     const streaming = this.#state.phase.at === 'Streaming'
-    if (streaming && (error instanceof Invalid || error instanceof BadRequest)) return 'unsupported'
-    return 'passing'
+    if (streaming && (error instanceof Invalid || error instanceof BadRequest || error instanceof Silence)) return 'unsupported'
+    // A server that was restored from an older copy says nothing to who watches from what is its future.
+    return error instanceof Silence ? 'silent' : 'passing'
   }
 
   #become(health: Health): void {
@@ -236,7 +258,16 @@ export class Reflector<T extends object> {
     this.#options.onHealth?.(health)
   }
 
+  #silence(why: string): Silence {
+    return new Silence('Unavailable', this.#target(), why, { mayHaveActed: false })
+  }
+
   #target() {
     return { verb: 'watch', group: this.#kind.group, resource: this.#kind.plural, namespace: this.#options.namespace }
   }
+}
+
+/** Whether the API server itself says that there is no such thing; a page of a proxy's must not empty the copy. */
+function isTheServers({ answer }: NotFound): boolean {
+  return answer.kind === 'Status' || answer.message === '404 page not found'
 }

@@ -32,7 +32,7 @@ export interface StoreOptions<T extends object> {
   readonly indices?: Readonly<Record<string, Indexer<T>>> | undefined
   /** Called on each object before it is kept; may change it. */
   readonly transform?: ((object: Live<T>) => void) | undefined
-  /** A listener threw. */
+  /** A listener, the transform or an index threw. */
   readonly onError?: ((error: unknown) => void) | undefined
 }
 
@@ -43,17 +43,29 @@ export interface Round<T extends object> {
   prune(version: string): void
 }
 
+/** An object that we deleted and whose deletion has not come back yet. `version` is the last that was known. */
+interface Erased {
+  readonly uid: string
+  readonly version: string
+}
+
+interface Index<T extends object> {
+  readonly of: Indexer<T>
+  readonly keys: Map<string, string | Set<string>>
+}
+
 export class Store<T extends object> {
   readonly #objects = new Map<string, Live<T>>()
-  readonly #indices = new Map<string, { of: Indexer<T>; keys: Map<string, string | Set<string>> }>()
-  /** Uids of objects that we deleted and whose deletion has not come back yet, by key. */
-  readonly #erased = new Map<string, string>()
+  readonly #indices = new Map<string, Index<T>>()
+  readonly #erased = new Map<string, Erased>()
+  /** Up to which version news are complete, by namespace; under '' where one pass is over all of them. */
+  readonly #told = new Map<string, string>()
   readonly #listeners = new Set<Listener<T>>()
   readonly #options: StoreOptions<T>
 
   constructor(options: StoreOptions<T> = {}) {
     this.#options = options
-    for (const [name, of] of Object.entries(options.indices ?? {})) this.#indices.set(name, { of, keys: new Map() })
+    for (const [name, of] of Object.entries(options.indices ?? {})) this.#indices.set(name, { of: this.#careful(of), keys: new Map() })
   }
 
   get size(): number {
@@ -81,9 +93,9 @@ export class Store<T extends object> {
   /** Adds an index, over what is there already too. */
   addIndex(name: string, of: Indexer<T>): void {
     if (this.#indices.has(name)) return
-    const index = { of, keys: new Map<string, string | Set<string>>() }
+    const index: Index<T> = { of: this.#careful(of), keys: new Map() }
     this.#indices.set(name, index)
-    for (const [key, object] of this.#objects) for (const value of of(object)) enlist(index.keys, value, key)
+    for (const [key, object] of this.#objects) for (const value of index.of(object)) enlist(index.keys, value, key)
   }
 
   hasIndex(name: string): boolean {
@@ -101,71 +113,99 @@ export class Store<T extends object> {
 
   /** News from a watch. */
   put(object: Live<T>): void {
+    this.#tellUpTo(object)
     this.#put(keyOf(object.metadata), object, { initial: false, own: false, anyVersion: false })
   }
 
   /** News from a watch: it is gone. */
   remove(object: Live<T>): void {
+    this.#tellUpTo(object)
     const key = keyOf(object.metadata)
-    if (this.#erased.get(key) === object.metadata.uid) this.#erased.delete(key)
+    if (this.#erased.get(key)?.uid === object.metadata.uid) this.#erased.delete(key)
     const known = this.#objects.get(key)
     if (!known || compareVersions(known.metadata.resourceVersion, object.metadata.resourceVersion) > 0) return
-    this.#options.transform?.(object)
+    this.#transform(object)
     this.#drop(key, known, object, false)
   }
 
   /** Our own write was answered with this. */
   wrote(object: Live<T>): void {
-    this.#put(keyOf(object.metadata), object, { initial: false, own: true, anyVersion: false })
+    const key = keyOf(object.metadata)
+    const told = this.#told.get(this.#scopeOf(object))
+    // The answer may be slower than the news: what is not there although these are past it has been deleted since.
+    if (!this.#objects.has(key) && told !== undefined && compareVersions(object.metadata.resourceVersion, told) <= 0) return
+    this.#put(key, object, { initial: false, own: true, anyVersion: false })
   }
 
   /** Our own deletion was answered with "gone". */
-  erased(key: string, uid: string | undefined): void {
+  erased(key: string, uid: string): void {
     const known = this.#objects.get(key)
-    if (!known || (uid !== undefined && known.metadata.uid !== uid)) return
-    this.#erased.set(key, known.metadata.uid)
+    if (known?.metadata.uid !== uid) return
+    this.#erased.set(key, { uid, version: known.metadata.resourceVersion })
     this.#drop(key, known, known, true)
   }
 
   /** Begins a round. `rolledBack`: the server's versions went back, so what it says now is right however old it looks. */
   round(namespace: string | undefined, rolledBack: boolean): Round<T> {
-    const unseen = new Set<string>()
-    for (const [key, object] of this.#objects) {
-      if (namespace === undefined || object.metadata.namespace === namespace) unseen.add(key)
+    const scope = namespace ?? ''
+    const isInside = (key: string) => namespace === undefined || key.startsWith(`${namespace}/`)
+    const seen = new Set<string>()
+    /** What is there from before the server went back: any other version of it is better. */
+    const stale = rolledBack ? new Map(this.#objects) : undefined
+    /** What the server was asked after these deletions reflects them. */
+    const erased = Array.from(this.#erased).filter(([key]) => isInside(key))
+    if (rolledBack) {
+      this.#told.delete(scope)
+      for (const [key] of erased) this.#erased.delete(key)
     }
     return {
       put: object => {
         const key = keyOf(object.metadata)
-        this.#put(key, object, { initial: true, own: false, anyVersion: rolledBack && unseen.has(key) })
-        unseen.delete(key)
+        seen.add(key)
+        const known = this.#objects.get(key)
+        const anyVersion = known !== undefined && stale?.get(key) === known
+        this.#put(key, object, { initial: true, own: false, anyVersion })
       },
       prune: version => {
-        for (const key of unseen) {
-          const known = this.#objects.get(key)
-          if (!known || (!rolledBack && compareVersions(known.metadata.resourceVersion, version) > 0)) continue
-          this.#drop(key, known, known, false)
+        this.#told.set(scope, version)
+        for (const [key, known] of this.#objects) {
+          if (seen.has(key) || !isInside(key)) continue
+          const isNewer = compareVersions(known.metadata.resourceVersion, version) > 0
+          if (!isNewer || stale?.get(key) === known) this.#drop(key, known, known, false)
         }
-        for (const key of this.#erased.keys()) if (namespace === undefined || key.startsWith(`${namespace}/`)) this.#erased.delete(key)
+        for (const [key, gone] of erased) if (this.#erased.get(key) === gone) this.#erased.delete(key)
       },
     }
   }
 
   /** Everything is gone: the kind is no longer served. */
   clear(namespace?: string): void {
-    for (const [key, object] of [...this.#objects]) {
-      if (namespace === undefined || object.metadata.namespace === namespace) this.#drop(key, object, object, false)
-    }
+    this.#told.delete(namespace ?? '')
+    const isInside = (key: string) => namespace === undefined || key.startsWith(`${namespace}/`)
+    for (const key of this.#erased.keys()) if (isInside(key)) this.#erased.delete(key)
+    for (const [key, object] of this.#objects) if (isInside(key)) this.#drop(key, object, object, false)
+  }
+
+  #tellUpTo({ metadata }: Live<T>): void {
+    const scope = this.#scopeOf({ metadata })
+    const told = this.#told.get(scope)
+    if (told === undefined || compareVersions(metadata.resourceVersion, told) > 0) this.#told.set(scope, metadata.resourceVersion)
+  }
+
+  #scopeOf({ metadata }: { metadata: { namespace?: string | undefined } }): string {
+    return this.#told.has('') ? '' : (metadata.namespace ?? '')
   }
 
   #put(key: string, object: Live<T>, how: { initial: boolean; own: boolean; anyVersion: boolean }): void {
     const known = this.#objects.get(key)
     const { uid, resourceVersion } = object.metadata
     if (known && !how.anyVersion && compareVersions(resourceVersion, known.metadata.resourceVersion) <= 0) return
-    if (!known && this.#erased.size > 0) {
-      if (this.#erased.get(key) === uid) return
+    const gone = known ? undefined : this.#erased.get(key)
+    if (gone) {
+      if (gone.uid === uid || compareVersions(resourceVersion, gone.version) <= 0) return
       this.#erased.delete(key)
     }
-    this.#options.transform?.(object)
+    this.#transform(object)
     this.#objects.set(key, object)
     for (const index of this.#indices.values()) reindex(index, key, known, object)
     const news = { key, object, initial: how.initial, own: how.own }
@@ -182,7 +222,10 @@ export class Store<T extends object> {
     if (this.#listeners.size === 0) return
     frozen(change.object)
     if (change.old) frozen(change.old)
-    for (const listener of this.#listeners) this.#call(listener, change as unknown as Change<T>)
+    // A copy: who subscribes while this is told has it from the objects that are there.
+    for (const listener of [...this.#listeners]) {
+      if (this.#listeners.has(listener)) this.#call(listener, change as unknown as Change<T>)
+    }
   }
 
   #call(listener: Listener<T>, change: Change<T>): void {
@@ -193,6 +236,26 @@ export class Store<T extends object> {
     }
   }
 
+  #transform(object: Live<T>): void {
+    try {
+      this.#options.transform?.(object)
+    } catch (error) {
+      this.#options.onError?.(error)
+    }
+  }
+
+  /** An index that throws finds nothing, and keeps nobody from the object. */
+  #careful(of: Indexer<T>): Indexer<T> {
+    return object => {
+      try {
+        return of(object)
+      } catch (error) {
+        this.#options.onError?.(error)
+        return []
+      }
+    }
+  }
+
   #index(name: string) {
     const index = this.#indices.get(name)
     if (!index) throw new TypeError(`no index "${name}" (there are: ${[...this.#indices.keys()].join(', ') || 'none'})`)
@@ -200,12 +263,7 @@ export class Store<T extends object> {
   }
 }
 
-function reindex<T extends object>(
-  index: { of: Indexer<T>; keys: Map<string, string | Set<string>> },
-  key: string,
-  old: Live<T> | undefined,
-  object: Live<T> | undefined,
-): void {
+function reindex<T extends object>(index: Index<T>, key: string, old: Live<T> | undefined, object: Live<T> | undefined): void {
   const before = old ? index.of(old) : []
   const after = object ? index.of(object) : []
   for (const value of before) if (!after.includes(value)) delist(index.keys, value, key)
@@ -227,7 +285,7 @@ function delist(keys: Map<string, string | Set<string>>, value: string, key: str
 }
 
 /** Frozen through and through, at the first time it is handed out. */
-function frozen<T extends object>(object: Live<T>): Snapshot<T> {
+export function frozen<T extends object>(object: Live<T>): Snapshot<T> {
   if (!Object.isFrozen(object)) freeze(object)
   return object as unknown as Snapshot<T>
 }

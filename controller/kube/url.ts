@@ -31,7 +31,7 @@ export function selectorOf(selector: string | Labels | undefined): string | unde
 
 /** An empty name would turn a request for one object into one for all; a slash into one for another. */
 function segment(kind: Kind, text: string): string {
-  if (text === '' || text === '.' || text === '..' || text.includes('/')) {
+  if (text === '' || text === '.' || text === '..' || text.includes('/') || !text.isWellFormed()) {
     throw new ShipmateError('Misuse', `"${text}" is no name or namespace of a ${kind.kind} (${apiVersionOf(kind)})`, 'never')
   }
   return encodeURIComponent(text)

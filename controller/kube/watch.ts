@@ -4,6 +4,7 @@
  * Guarantees: characters split between pieces come out whole; a line may be megabytes long and is copied once; a line that is not an event,
  * or is longer than any object can be, is an error, never a guess.
  */
+import { isUtf8 } from 'node:buffer'
 import { errorOfStatus, type Status, Unavailable } from './errors.ts'
 import type { Live } from './kind.ts'
 import type { Target } from './transport.ts'
@@ -35,7 +36,7 @@ export async function* decodeWatch<T extends object>(
         const line = restLength === 0 ? piece : Buffer.concat([...rest, piece])
         rest = []
         restLength = 0
-        if (line.length > 0) events.push(eventOf<T>(target, Buffer.from(line.buffer, line.byteOffset, line.length).toString()))
+        if (line.length > 0) events.push(eventOf<T>(target, line))
       }
     } catch (error) {
       // What came before the bad line is good, and may be the last that is heard of it.
@@ -45,17 +46,19 @@ export async function* decodeWatch<T extends object>(
     if (from < chunk.length) {
       rest.push(chunk.subarray(from))
       restLength += chunk.length - from
-      if (restLength > longestLine) throw garbled(target, `a line of more than ${longestLine} bytes`)
     }
     if (events.length > 0) yield events
+    if (restLength > longestLine) throw garbled(target, `a line of more than ${longestLine} bytes`)
   }
   // A line without its end is a cut connection's last breath: never complete, so never believed.
 }
 
-function eventOf<T extends object>(target: Target, line: string): WatchEvent<T> {
+function eventOf<T extends object>(target: Target, line: Uint8Array): WatchEvent<T> {
+  // A broken character would otherwise be replaced, silently, by another.
+  if (!isUtf8(line)) throw garbled(target, 'a line that is not UTF-8')
   let event: { type?: string; object?: Live<T> & Status }
   try {
-    event = JSON.parse(line)
+    event = JSON.parse(Buffer.from(line.buffer, line.byteOffset, line.length).toString())
   } catch (error) {
     throw garbled(target, 'a line that is not JSON', error)
   }

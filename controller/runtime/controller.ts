@@ -7,8 +7,8 @@
  *   - Work begins when every required kind has been read whole, and ends, finished or called off, before `run` returns.
  */
 import { type Clock, systemClock } from '../../shared/clock.ts'
-import { messageOf } from '../../shared/errors.ts'
-import type { Logger } from '../../shared/log.ts'
+import { messageOf, ShipmateError } from '../../shared/errors.ts'
+import type { Log, Logger } from '../../shared/log.ts'
 import type { Cache } from '../kube/cache.ts'
 import type { CachedClient, Write } from '../kube/cached.ts'
 import type { EventRecorder } from '../kube/events.ts'
@@ -74,7 +74,7 @@ export interface Trigger extends Omit<Addition, 'reason'> {
 export interface Surroundings {
   readonly cache: Cache
   readonly client: CachedClient
-  readonly log: Logger
+  readonly log: Log
   readonly metrics: Metrics
   readonly tracing: Tracing
   readonly events: EventRecorder
@@ -115,10 +115,15 @@ export class Controller<T extends object> {
     this.#options = options
     this.#clock = around.clock ?? systemClock
     this.#concurrency = options.concurrency ?? 10
+    if (!(Number.isInteger(this.#concurrency) && this.#concurrency > 0)) {
+      throw new ShipmateError('Misuse', `the concurrency of controller ${this.name} must be 1 or more, not ${this.#concurrency}`, 'never')
+    }
     this.#log = around.log.child({ controller: this.name })
     this.#hotLoop = new HotLoop({ clock: this.#clock, ...options.hotLoop })
     this.#metrics = around.metrics.controller(this.name, this.#concurrency, () => this.#queue.length)
     this.#queue = this.#newQueue()
+    // Until it works there is nothing to wake.
+    this.#queue.close()
     this.#informer = around.cache.informer(kind)
     this.#watch(kind, change => [change.object.metadata], { when: options.when as Predicate<T> | undefined })
   }
@@ -155,7 +160,7 @@ export class Controller<T extends object> {
 
   /** Wakes an object, as a watch does. Does nothing while the controller does not work. */
   trigger(ref: Ref, reason: string, options: Omit<Addition, 'reason'> = {}): void {
-    this.#queue.add(keyOf(ref), { ...options, reason })
+    this.#queue.add(this.#keyOf(ref), { ...options, reason })
   }
 
   /** What it waits for before it works, and what its readiness depends on. */
@@ -244,7 +249,9 @@ export class Controller<T extends object> {
       case 'outdated': {
         end('requeue')
         const after = queue.retry(key, `outdated: ${outcome.error.message}`)
-        return log.debug({ after }, `somebody else was faster, deciding anew: ${outcome.error.message}`)
+        // Everyday life, unless reading again does not help.
+        const level = item.failures < 5 ? 'debug' : 'warn'
+        return log[level]({ attempt: item.failures + 1, retryInMs: Math.round(after) }, `somebody else was faster, deciding anew: ${outcome.error.message}`)
       }
       case 'terminal':
         end('error', 'terminal')
@@ -260,7 +267,8 @@ export class Controller<T extends object> {
   }
 
   #watchForLoop(queue: Queue, object: Snapshot<T>, key: string, writes: readonly Write[], log: Logger): void {
-    const hold = this.#hotLoop.wrote(key, object.metadata.generation)
+    const { generation } = object.metadata
+    const hold = this.#hotLoop.wrote(key, generation, this.#informer.get(object.metadata)?.metadata.generation ?? generation)
     if (hold === 0) return
     queue.hold(key, hold)
     this.#metrics.hotLoop()
@@ -277,16 +285,33 @@ export class Controller<T extends object> {
     const { when, optional = false } = options
     const subscribe = () =>
       informer.subscribe(change => {
-        if (when && !change.initial && !when(change)) return
+        if (when && !change.initial && !this.#ask(`the predicate for ${kind.kind}`, () => when(change), true)) return
         const reason = `${kind.kind} ${change.key} ${change.initial ? 'exists' : change.type}`
         const priority = change.initial ? priorities.initial : priorities.fresh
-        for (const ref of map(change)) this.#queue.add(keyOf(ref), { reason, priority })
         // What it belonged to before is concerned as well.
-        if (change.old && informer !== (this.#informer as unknown)) {
-          for (const ref of map({ ...change, type: 'removed', object: change.old, old: undefined })) this.#queue.add(keyOf(ref), { reason, priority })
-        }
+        const states: Change<O>[] = change.old ? [change, { ...change, type: 'removed', object: change.old, old: undefined }] : [change]
+        // Each once: who is idle begins with the first addition, and would begin anew for a second.
+        const keys = new Set(states.flatMap(state => this.#ask(`the mapping of ${kind.kind}`, () => map(state).map(ref => this.#keyOf(ref)), [])))
+        for (const key of keys) this.#queue.add(key, { reason, priority })
+        // A new wish is worth a try, whatever the last one led to.
+        if (informer === (this.#informer as unknown) && hasNewWish(change)) this.#queue.release(change.key)
       })
     this.#watched.push({ informer: informer as unknown as Informer<object>, optional, subscribe })
+  }
+
+  /** What a function of the user's says; `otherwise`, and a line in the log, if it throws: what happened must not be lost for that. */
+  #ask<R>(what: string, question: () => R, otherwise: R): R {
+    try {
+      return question()
+    } catch (error) {
+      this.#log.error({ err: error }, `${what} threw: ${messageOf(error)}`)
+      return otherwise
+    }
+  }
+
+  /** Where an object of this kind is, to whoever names it: without a namespace it is in the client's own. */
+  #keyOf({ name, namespace }: Ref): string {
+    return keyOf(this.kind.namespaced ? { name, namespace: namespace ?? this.#around.client.live.namespace } : { name })
   }
 
   #ownersOf(object: Snapshot): Ref[] {
@@ -296,24 +321,33 @@ export class Controller<T extends object> {
   }
 
   async #read(source: AsyncIterable<Trigger>, signal: AbortSignal): Promise<void> {
-    const iterator = source[Symbol.asyncIterator]()
-    const stopped = new Promise<IteratorReturnResult<void>>(resolve => {
-      const end = () => resolve({ done: true, value: undefined })
-      if (signal.aborted) end()
-      else signal.addEventListener('abort', end, { once: true })
-    })
+    let iterator: AsyncIterator<Trigger> | undefined
+    /** Ends the wait for the next one. */
+    let leave = () => {}
+    const stop = () => leave()
+    signal.addEventListener('abort', stop, { once: true })
     try {
-      for (;;) {
-        const next = await Promise.race([iterator.next(), stopped])
+      const all = source[Symbol.asyncIterator]()
+      iterator = all
+      while (!signal.aborted) {
+        // No race with a promise that outlives the round: that one would keep something of every round.
+        const next = await new Promise<IteratorResult<Trigger>>((resolve, reject) => {
+          leave = () => resolve({ done: true, value: undefined })
+          Promise.resolve(all.next()).then(resolve, reject)
+        })
         if (next.done) break
         const { ref, reason, priority, after } = next.value
-        this.#queue.add(keyOf(ref), { reason, priority, after })
+        this.#queue.add(this.#keyOf(ref), { reason, priority, after })
       }
     } catch (error) {
       this.#log.error({ err: error }, `a source of wake-ups ended with an error: ${messageOf(error)}`)
+    } finally {
+      signal.removeEventListener('abort', stop)
     }
     // Not awaited: an iterator that waits for its next value may not return before it has one.
-    if (signal.aborted) void iterator.return?.()?.catch(() => undefined)
+    void Promise.resolve()
+      .then(() => iterator?.return?.())
+      .catch(() => undefined)
   }
 
   #resync() {
@@ -333,6 +367,11 @@ export class Controller<T extends object> {
     const { clock, random } = this.#around
     return new Queue({ clock, random, backoff: this.#options.backoff, onEvent: event => this.#metrics.queued(event) })
   }
+}
+
+/** Somebody else changed the spec. */
+function hasNewWish<O extends object>(change: Change<O>): boolean {
+  return change.type === 'changed' && !change.own && change.old.metadata.generation !== change.object.metadata.generation
 }
 
 function groupOf(apiVersion: string): string {

@@ -49,14 +49,17 @@ export async function serve(served: Served, address: Address): Promise<Serving> 
     server.once('error', reject)
     server.listen(address.port, address.host ?? '0.0.0.0', resolve)
   })
+  // A connection that cannot be accepted (no more file descriptors) is the caller's loss, not ours.
+  server.on('error', () => undefined)
   const { address: host, port } = server.address() as AddressInfo
   return { host, port, close: () => close(server) }
 }
 
 async function answer(served: Served, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const url = new URL(request.url ?? '/', 'http://localhost')
+  const url = URL.parse(request.url ?? '/', 'http://localhost')
+  if (!url) return reply(response, 400, 'not a URL')
   const [, first, second] = url.pathname.split('/')
-  if (first === 'log-level' && served.log) return logLevel(served.log, request, response)
+  if (url.pathname === '/log-level' && served.log) return logLevel(served.log, request, response)
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD')
     return reply(response, 405, 'only GET')
@@ -99,12 +102,10 @@ async function logLevel(log: Log, request: IncomingMessage, response: ServerResp
     response.setHeader('allow', 'GET, PUT')
     return reply(response, 405, 'only GET and PUT')
   }
-  let level = ''
-  for await (const chunk of request) {
-    level += chunk
-    if (level.length > 64) break
-  }
-  level = level.trim()
+  let text = ''
+  // Too much is read to its end all the same: leaving would cut the connection before the answer.
+  for await (const chunk of request) if (text.length <= 64) text += chunk
+  const level = text.trim().slice(0, 64)
   if (!levels.includes(level as Level)) return reply(response, 400, `"${level}" is no log level; there are ${levels.join(', ')}`)
   log.level = level as Level
   reply(response, 200, level)

@@ -2,7 +2,7 @@
  * Finds a key that is written again and again without getting anywhere, and says how long to hold it.
  *
  * Guarantee: a key whose reconciliations change the cluster more than `burst` times in a row, faster than one in `refill`, while nobody
- * changes its spec, is held; a new generation, or quiet, sets it free. A legitimate busy key is slowed down, never stopped.
+ * else changes its spec, is held; a new generation, or quiet, sets it free. A legitimate busy key is slowed down, never stopped.
  */
 import { type Clock, systemClock } from '../../shared/clock.ts'
 
@@ -39,8 +39,11 @@ export class HotLoop {
     this.#clock = options.clock ?? systemClock
   }
 
-  /** A reconciliation of `key` changed the cluster. Returns milliseconds to hold it, and 0 for none. */
-  wrote(key: string, generation: number | undefined): number {
+  /**
+   * A reconciliation of `key` changed the cluster. `generation` is the one that it began with; `after` the one that it left, if it wrote the
+   * spec itself. Returns milliseconds to hold it, and 0 for none.
+   */
+  wrote(key: string, generation: number | undefined, after = generation): number {
     const now = this.#clock.monotonic()
     let track = this.#tracks.get(key)
     if (!track || track.generation !== generation) {
@@ -48,15 +51,19 @@ export class HotLoop {
       track = { tokens: this.#burst, at: now, generation, holds: 0 }
       this.#tracks.set(key, track)
     }
-    track.tokens = Math.min(this.#burst, track.tokens + (now - track.at) / this.#refill)
+    track.tokens = Math.min(this.#burst, track.tokens + Math.max(now - track.at, 0) / this.#refill)
     track.at = now
+    track.generation = after
     if (track.tokens >= 1) {
       track.tokens--
       if (track.tokens > this.#burst / 2) track.holds = 0
       return 0
     }
     track.holds++
-    return Math.min(this.#refill * 2 ** (track.holds - 1), this.#longest)
+    const hold = Math.min(this.#refill * 2 ** (track.holds - 1), this.#longest)
+    // Being held is not quiet: nothing becomes free by it.
+    track.at = now + hold
+    return hold
   }
 
   forget(key: string): void {

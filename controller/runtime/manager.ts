@@ -5,6 +5,7 @@
  * under way is finished or called off, the lease is released, events are written, watches and connections closed, servers last. Losing the
  * lease stops the work, not the process.
  */
+import { setFlagsFromString } from 'node:v8'
 import { type Clock, systemClock } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { createLog, type Log, type LogOptions } from '../../shared/log.ts'
@@ -34,12 +35,17 @@ export interface ManagerOptions extends AccessOptions {
   /** Where /metrics is served; on the same address as `health` if that is the same. Default: nowhere. */
   readonly metrics?: Address | undefined
   readonly log?: LogOptions | Log | undefined
-  /** Milliseconds from the wish to stop to the end of `start`. Work under way is called off when four fifths are over. Default 30,000. */
+  /**
+   * Milliseconds from the wish to stop to the end of `start`. Work under way is called off when four fifths are over, and left behind when
+   * nine tenths are. Default 30,000.
+   */
   readonly gracePeriod?: number | undefined
   /** Stop on SIGTERM and SIGINT. Default true. */
   readonly signals?: boolean | undefined
   /** Log promises that are rejected with nobody waiting, instead of letting them end the process. Default true. */
   readonly containRejections?: boolean | undefined
+  /** Keep the young generation of the heap small: a fifth less memory, for a little more garbage collection. Default true. */
+  readonly compact?: boolean | undefined
   readonly cache?: CacheOptions | undefined
   /** Instead of a connection of its own: for tests. */
   readonly send?: Send | undefined
@@ -51,6 +57,9 @@ export type Task = (signal: AbortSignal) => Promise<void>
 
 /** A watch that has failed for so long is dead to whoever asks for readiness; shorter failures are everyday reconnections. */
 const deadAfter = 5000
+
+/** When, as a share of the grace period, work is called off, left behind, and events are given up. The rest is for closing what is open. */
+const shares = { callOff: 0.8, leaveBehind: 0.9, giveUp: 0.97 }
 
 export function createManager(options: ManagerOptions = {}): Manager {
   return new Manager(options)
@@ -77,16 +86,23 @@ export class Manager {
   readonly #serving: Serving[] = []
   #tracing: Tracing = noTracing
   #started: Promise<void> | undefined
+  /** When it was asked to stop, on the monotonic clock. */
+  #stoppedAt: number | undefined
+  /** What made it stop, if that was an error. */
+  #failure: { readonly error: unknown } | undefined
 
   constructor(options: ManagerOptions = {}) {
     const { name = 'shipmate', clock = systemClock, random } = options
     this.#options = options
     this.#clock = clock
     this.#grace = options.gracePeriod ?? 30_000
+    // V8 reads this one whenever it thinks of growing; its other size flags count only on the command line.
+    if (options.compact ?? true) setFlagsFromString('--semi-space-growth-factor=1')
     this.log = options.log && 'logger' in options.log ? options.log : createLog(options.log)
     this.metrics = createMetrics({ clock })
     const traced = late(() => this.#tracing.interceptor)
-    const counted = late(() => this.metrics.interceptor(this.#access.host))
+    let counting: Interceptor | undefined
+    const counted = late(() => (counting ??= this.metrics.interceptor(this.#access.host)))
     const interceptors = [...(options.interceptors ?? []), traced, counted]
     this.#access = options.send ? connectThrough(options.send, { ...options, interceptors }) : connect({ ...options, interceptors })
     this.client = this.#access.client
@@ -99,6 +115,7 @@ export class Manager {
       onError: error => this.log.logger.error({ err: error }, `a listener of the cache threw: ${messageOf(error)}`),
       onHealth: (health, namespace, kind) => this.#hear(health, namespace, kind),
     })
+    this.#stopping.signal.addEventListener('abort', () => (this.#stoppedAt = clock.monotonic()), { once: true })
     this.#working = new CachedClient(this.election ? this.#access.clientWith(this.election.gate()) : this.client, this.cache)
   }
 
@@ -106,7 +123,7 @@ export class Manager {
   controller<T extends object>(kind: Kind<T>, options: ControllerOptions = {}): Controller<T> {
     if (this.#started) throw new ShipmateError('Misuse', 'controllers are declared before the manager starts', 'never')
     const { cache, metrics, events } = this
-    const around = { cache, metrics, events, client: this.#working, log: this.log.child({}), tracing: this.#spans(), clock: this.#clock }
+    const around = { cache, metrics, events, client: this.#working, log: this.log, tracing: this.#spans(), clock: this.#clock }
     const controller = new Controller(kind, { ...around, random: this.#options.random }, options)
     if (this.#controllers.some(other => other.name === controller.name)) {
       throw new ShipmateError('Misuse', `two controllers are named "${controller.name}": give one a name of its own`, 'never')
@@ -154,7 +171,8 @@ export class Manager {
       void this.#announce()
       const work = this.election ? this.election.run(lead => this.#lead(lead), this.#stopping.signal) : this.#lead(this.#stopping.signal)
       await this.#inTime(work)
-      await this.events.flush(AbortSignal.timeout(2000)).catch(() => undefined)
+      await this.#flush()
+      if (this.#failure) throw this.#failure.error
     } finally {
       this.#stopping.abort('stopping')
       watching.abort('stopping')
@@ -174,26 +192,56 @@ export class Manager {
     const stop = () => {
       // Without the lease there is no time to finish anything; on a stop there is.
       if (signal.reason instanceof ShipmateError && signal.reason.code === 'NotLeading') cancelled.abort(signal.reason)
-      else timer = this.#clock.after(this.#grace * 0.8, () => cancelled.abort(signal.reason))
+      else timer = this.#clock.after(this.#left('callOff'), () => cancelled.abort(signal.reason))
     }
     signal.addEventListener('abort', stop, { once: true })
     try {
-      const controllers = this.#controllers.map(controller => controller.run(signal, cancelled.signal))
-      await Promise.all([...controllers, ...this.#tasks.map(task => task(signal)), aborted(signal)])
+      const controllers = this.#controllers.map(controller => this.#guard(() => controller.run(signal, cancelled.signal), signal))
+      const tasks = this.#tasks.map(task => this.#guard(() => task(signal), signal))
+      await Promise.all([...controllers, ...tasks, aborted(signal)])
     } finally {
       timer?.cancel()
       signal.removeEventListener('abort', stop)
     }
   }
 
-  /** Waits for the work, but once it is asked to stop no longer than the grace period. */
+  /** Runs one part of the work. If it fails, all is stopped; how it ends when it was to stop is nobody's failure. */
+  async #guard(run: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    try {
+      await run()
+    } catch (error) {
+      if (signal.aborted) {
+        if (error !== signal.reason) this.log.logger.warn({ err: error }, `work that was to stop ended with an error: ${messageOf(error)}`)
+        return
+      }
+      this.log.logger.error({ err: error }, `stopping, since a part of the work failed: ${messageOf(error)}`)
+      this.#failure ??= { error }
+      this.#stopping.abort('a part of the work failed')
+    }
+  }
+
+  /** Milliseconds until a share of the grace period is over. */
+  #left(share: keyof typeof shares): number {
+    const now = this.#clock.monotonic()
+    return Math.max((this.#stoppedAt ?? now) + this.#grace * shares[share] - now, 0)
+  }
+
+  async #flush(): Promise<void> {
+    const late = new AbortController()
+    const timer = this.#clock.after(this.#left('giveUp'), () => late.abort())
+    await this.events.flush(late.signal).catch(() => undefined)
+    timer.cancel()
+  }
+
+  /** Waits for the work, but once it is asked to stop no longer than the grace period allows. */
   async #inTime(work: Promise<void>): Promise<void> {
     let timer: { cancel(): void } | undefined
     const late = aborted(this.#stopping.signal).then(
       () =>
         new Promise<void>(resolve => {
-          timer = this.#clock.after(this.#grace, () => {
-            this.log.logger.error(`work did not end within ${this.#grace} ms and is left behind: reconcile functions must heed their signal`)
+          const left = this.#left('leaveBehind')
+          timer = this.#clock.after(left, () => {
+            this.log.logger.error(`work did not end within ${Math.round(left)} ms and is left behind: reconcile functions must heed their signal`)
             resolve()
           })
         }),
@@ -241,7 +289,7 @@ export class Manager {
     const log = this.log.child({ part: 'election' })
     const leading = this.metrics.leading.labels({ name: options.name })
     const onChange = (standing: { leading: boolean }) => leading.set(standing.leading ? 1 : 0)
-    return createElection(this.client, { ...options, clock: this.#clock, random: this.#options.random, log, onChange })
+    return createElection(this.#access.clientAside(), { ...options, clock: this.#clock, random: this.#options.random, log, onChange })
   }
 
   /** Spans by whatever tracing is found at the start. */
@@ -272,12 +320,15 @@ export class Manager {
   }
 }
 
-/** An interceptor that is known only when the first request is made. */
+/** An interceptor that is asked for with each request: it may not be known yet, and become another one. */
 function late(interceptor: () => Interceptor): Interceptor {
   return next => {
-    let send: Send | undefined
+    let known: Interceptor | undefined
+    let send = next
     return request => {
-      send ??= interceptor()(next)
+      const now = interceptor()
+      if (now !== known) send = now(next)
+      known = now
       return send(request)
     }
   }

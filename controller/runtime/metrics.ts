@@ -86,7 +86,6 @@ export function createMetrics(options: { clock?: Clock | undefined } = {}) {
       return {
         queued: (event: QueueEvent) => (event === 'added' ? bound.added : bound.retried).inc(),
         hotLoop: () => hotLoops.labels(labels).inc(),
-        panic: () => panics.labels(labels).inc(),
         /** Call when work on a key begins; call what it returns with the result when it ends. */
         begin(since: number) {
           const token = { at: clock.monotonic() }

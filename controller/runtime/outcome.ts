@@ -1,6 +1,7 @@
 /**
  * How a reconciliation ends, and what follows from it. Pure.
  */
+import { inspect } from 'node:util'
 import { ShipmateError } from '../../shared/errors.ts'
 import { TooManyRequests, Unavailable } from '../kube/errors.ts'
 
@@ -29,7 +30,7 @@ export function outcomeOf(result: Result): Outcome {
   if (result === undefined || result === null) return { is: 'success' }
   const after = result.requeueAfter
   if (typeof after !== 'number' || !(after >= 0)) {
-    return outcomeOfError(new TypeError(`requeueAfter is ${JSON.stringify(after)}; it must be milliseconds, 0 or more`), false)
+    return outcomeOfError(new TypeError(`requeueAfter is ${inspect(after, { depth: 0 })}; it must be milliseconds, 0 or more`), false)
   }
   return Number.isFinite(after) ? { is: 'comeBack', after } : { is: 'success' }
 }
@@ -43,7 +44,13 @@ export function outcomeOfError(error: unknown, cancelled: boolean): Outcome {
     return { is: 'failed', error, after, panic: false }
   }
   if (cancelled) return { is: 'cancelled' }
-  // Errors of these classes are thrown by the language: the program is wrong, not the world.
-  const panic = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError || !(error instanceof Error)
-  return { is: 'failed', error, panic }
+  return { is: 'failed', error, panic: isPanic(error) }
+}
+
+/** The program is wrong, not the world: what the language itself throws, or what is no error at all. */
+function isPanic(error: unknown): boolean {
+  if (!(error instanceof Error)) return true
+  // The language names no cause; `fetch` throws a TypeError that does, when the network fails.
+  if (error.cause !== undefined) return false
+  return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError
 }

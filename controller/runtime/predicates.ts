@@ -17,7 +17,7 @@ export const annotationsChanged: Predicate = ({ old, object }) => !old || !same(
 export const deletion: Predicate = ({ type, old, object }) =>
   type === 'removed' || (object.metadata.deletionTimestamp !== undefined && old?.metadata.deletionTimestamp === undefined)
 
-/** Not what we wrote ourselves. */
+/** Not what we wrote ourselves, as far as that is known: what a watch tells before our write is answered passes for somebody else's. */
 export const byOthers: Predicate = ({ own }) => !own
 
 export function any<T extends object>(...predicates: Predicate<T>[]): Predicate<T> {

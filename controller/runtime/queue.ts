@@ -3,8 +3,8 @@
  *
  * Guarantees
  *   - A key waits at most once, and is never worked on twice at the same time; what is added meanwhile is worked on afterwards.
- *   - Higher priorities first; within one, the namespaces take turns; within those, first come, first served. A lower priority is never
- *     starved: every eighth turn is the lowest's.
+ *   - Higher priorities first; within one, the namespaces take turns; within those, first come, first served. No priority is starved: every
+ *     eighth turn is for the one whose last turn is the longest ago.
  *   - A key's backoff grows by its own failures alone, and an addition from outside is not held up by it.
  *   - Why a key was added is kept, merged and handed over with it.
  */
@@ -25,7 +25,7 @@ export interface Addition {
 
 export interface Item {
   readonly key: string
-  /** Every different reason since it was last worked on, oldest first; at most 16, then "and N more". */
+  /** Every different reason since it was last worked on, oldest first; at most 16, then "and N more" for all additions after them. */
   readonly reasons: readonly string[]
   /** The highest of its additions. */
   readonly priority: number
@@ -48,8 +48,8 @@ export interface QueueOptions {
 export type QueueEvent = 'added' | 'retried'
 
 const mostReasons = 16
-/** One turn in so many is the lowest priority's. */
-const lowestTurn = 8
+/** One turn in so many is not the highest priority's. */
+const othersTurn = 8
 
 /** What is known of a key while it waits, is delayed, worked on, or has failed. Forgotten when none is the case. */
 interface Entry {
@@ -57,13 +57,12 @@ interface Entry {
   state: 'idle' | 'waiting' | 'working'
   priority: number
   since: number
-  reasons: Set<string>
-  more: number
+  reasons: Reasons
   failures: number
   /** Added while it was being worked on. */
   again: boolean
-  /** Set by an addition with a delay. */
-  later: Later | undefined
+  /** Set by additions with a delay: when the earliest is due, with the reasons of all. */
+  later: (Later & { reasons: Reasons; priority: number }) | undefined
   /** Set by the outcome of the last work: a retry, or a wished return. The next outcome replaces it. */
   comeback: Later | undefined
   /** Until then it is not handed out, whatever happens. */
@@ -149,12 +148,22 @@ export class Queue {
   /** Whatever happens to this key, it is not handed out for so long: for one that does harm. While it is being worked on. */
   hold(key: string, ms: number): void {
     const entry = this.#working(key)
+    if (this.#closed) return
     entry.held?.timer.cancel()
     const timer = this.#clock.after(ms, () => {
       entry.held = undefined
       if (entry.state === 'idle') this.#settle(entry)
     })
     entry.held = { at: this.#clock.monotonic() + ms, timer }
+  }
+
+  /** Ends a hold before its time. */
+  release(key: string): void {
+    const entry = this.#entries.get(key)
+    if (!entry?.held) return
+    entry.held.timer.cancel()
+    entry.held = undefined
+    if (entry.state === 'idle') this.#settle(entry)
   }
 
   /** No more: takers get undefined, what waits is dropped. */
@@ -174,10 +183,7 @@ export class Queue {
   #entry(key: string): Entry {
     let entry = this.#entries.get(key)
     if (!entry) {
-      entry = {
-        ...{ key, state: 'idle', priority: 0, since: 0, reasons: new Set(), more: 0, failures: 0, again: false, ticket: 0 },
-        ...{ later: undefined, comeback: undefined, held: undefined },
-      } as Entry
+      entry = newEntry(key)
       this.#entries.set(key, entry)
     }
     return entry
@@ -186,19 +192,29 @@ export class Queue {
   #working(key: string): Entry {
     const entry = this.#entries.get(key)
     if (entry?.state === 'working') return entry
-    if (this.#closed) return { ...this.#entry(key), state: 'working' }
+    // Whoever was at work when the queue was closed may still say how it ended.
+    if (this.#closed) return { ...newEntry(key), state: 'working' }
     throw new TypeError(`"${key}" is not being worked on`)
   }
 
   #delay(entry: Entry, addition: Addition, after: number): void {
-    const at = this.#clock.monotonic() + after
-    if (entry.later && entry.later.at <= at) return
-    entry.later?.timer.cancel()
+    const { reason, priority = priorities.fresh } = addition
+    const known = entry.later
+    const at = Math.min(this.#clock.monotonic() + after, known?.at ?? Number.POSITIVE_INFINITY)
+    const reasons = known?.reasons ?? new Reasons()
+    reasons.add(reason)
+    const later = { at, reasons, priority: Math.max(priority, known?.priority ?? priority) }
+    if (known?.at === at) {
+      entry.later = { ...later, timer: known.timer }
+      return
+    }
+    known?.timer.cancel()
     const timer = this.#clock.after(after, () => {
+      const due = entry.later as NonNullable<Entry['later']>
       entry.later = undefined
-      this.#arrive(entry, addition.reason, addition.priority ?? priorities.fresh)
+      this.#arrive(entry, due.reasons, due.priority)
     })
-    entry.later = { at, timer }
+    entry.later = { ...later, timer }
   }
 
   #comeBack(entry: Entry, reason: string, after: number): void {
@@ -209,9 +225,8 @@ export class Queue {
     entry.comeback = { at: this.#clock.monotonic() + after, timer }
   }
 
-  #arrive(entry: Entry, reason: string, priority: number): void {
-    if (entry.reasons.size < mostReasons) entry.reasons.add(reason)
-    else if (!entry.reasons.has(reason)) entry.more++
+  #arrive(entry: Entry, reason: string | Reasons, priority: number): void {
+    entry.reasons.add(reason)
     if (entry.state === 'working' || (entry.state === 'idle' && entry.held)) {
       entry.priority = entry.again ? Math.max(entry.priority, priority) : priority
       entry.again = true
@@ -243,11 +258,16 @@ export class Queue {
 
   #next(): Entry | undefined {
     if (this.#length === 0) return undefined
-    this.#turn = (this.#turn + 1) % lowestTurn
-    const lines = this.#turn === 0 ? this.#lines.toReversed() : this.#lines
+    this.#turn++
+    const isOthers = this.#turn % othersTurn === 0
+    const lines = isOthers ? this.#lines.toSorted((a, b) => a.turn - b.turn || a.priority - b.priority) : [...this.#lines]
     for (const line of lines) {
       const entry = line.shift()
-      if (entry) return entry
+      if (entry) {
+        line.turn = this.#turn
+        return entry
+      }
+      this.#lines.splice(this.#lines.indexOf(line), 1)
     }
     return undefined
   }
@@ -259,10 +279,10 @@ export class Queue {
     // This work's outcome decides when the key comes back, not the last one's.
     entry.comeback?.timer.cancel()
     entry.comeback = undefined
-    const reasons = [...entry.reasons]
-    if (entry.more > 0) reasons.push(`and ${entry.more} more`)
-    entry.reasons = new Set()
-    entry.more = 0
+    // What is left in the lines when nobody waits are places of keys that have moved on.
+    if (this.#length === 0 && this.#lines.some(line => !line.isEmpty)) this.#lines.length = 0
+    const reasons = entry.reasons.list()
+    entry.reasons = new Reasons()
     return { key: entry.key, reasons, priority: entry.priority, since: entry.since, failures: entry.failures }
   }
 
@@ -291,20 +311,54 @@ export class Queue {
     if (at < 0) at = this.#lines.length
     const there = this.#lines[at]
     if (there?.priority === priority) return there
-    const line = new Line(priority)
+    const line = new Line(priority, this.#turn)
     this.#lines.splice(at, 0, line)
     return line
+  }
+}
+
+function newEntry(key: string): Entry {
+  return {
+    ...{ key, state: 'idle', priority: 0, since: 0, reasons: new Reasons(), failures: 0, again: false, ticket: 0 },
+    ...{ later: undefined, comeback: undefined, held: undefined },
+  }
+}
+
+/** Different reasons, oldest first, as many as a person may want to read. */
+class Reasons {
+  readonly #all = new Set<string>()
+  #more = 0
+
+  add(reason: string | Reasons): void {
+    if (typeof reason === 'string') {
+      if (this.#all.size < mostReasons) this.#all.add(reason)
+      else if (!this.#all.has(reason)) this.#more++
+      return
+    }
+    for (const one of reason.#all) this.add(one)
+    this.#more += reason.#more
+  }
+
+  list(): string[] {
+    return this.#more > 0 ? [...this.#all, `and ${this.#more} more`] : [...this.#all]
   }
 }
 
 /** The entries of one priority: a line for each namespace, taking turns. */
 class Line {
   readonly priority: number
+  /** When it last had its turn, or began. */
+  turn: number
   readonly #turns: Fifo<Fifo<{ entry: Entry; ticket: number }>> = new Fifo()
   readonly #byNamespace = new Map<string, Fifo<{ entry: Entry; ticket: number }>>()
 
-  constructor(priority: number) {
+  constructor(priority: number, turn: number) {
     this.priority = priority
+    this.turn = turn
+  }
+
+  get isEmpty(): boolean {
+    return this.#turns.length === 0
   }
 
   push(namespace: string, entry: Entry, ticket: number): void {

@@ -4,6 +4,7 @@
  * @opentelemetry/api is an optional peer: whoever registers an SDK has it, and nobody else pays for it.
  */
 import type { Attributes, Span } from '@opentelemetry/api'
+import { messageOf } from '../../shared/errors.ts'
 import { describeTarget, type Interceptor } from '../kube/transport.ts'
 
 export interface Tracing {
@@ -21,8 +22,8 @@ export async function createTracing(): Promise<Tracing> {
   if (!api) return none
   const tracer = api.trace.getTracer('shipmate')
   const failed = (span: Span, error: unknown) => {
-    span.recordException(error instanceof Error ? error : String(error))
-    span.setStatus({ code: api.SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) })
+    span.recordException(error instanceof Error ? error : messageOf(error))
+    span.setStatus({ code: api.SpanStatusCode.ERROR, message: messageOf(error) })
   }
 
   return {
