@@ -45,8 +45,13 @@ const statusFields = {
 }
 
 console.log(`${count} objects each; bytes per object\n`)
-console.log(`${'kind'.padEnd(12)}${'how it is kept'.padEnd(44)}${'JSON'.padStart(8)}${'heap'.padStart(8)}${'heap/JSON'.padStart(11)}`)
-for (const [kind, make] of [[Pod, pod], [ConfigMap, configMap]] as const) {
+console.log(
+  `${'kind'.padEnd(12)}${'how it is kept'.padEnd(44)}${'JSON'.padStart(8)}${'heap'.padStart(8)}${'heap/JSON'.padStart(11)}`,
+)
+for (const [kind, make] of [
+  [Pod, pod],
+  [ConfigMap, configMap],
+] as const) {
   const json = JSON.stringify(make(0)).length
   const ways = {
     'as parsed, in an array': everything,
@@ -57,11 +62,17 @@ for (const [kind, make] of [[Pod, pod], [ConfigMap, configMap]] as const) {
   }
   for (const [name, way] of Object.entries(ways)) {
     const heap = measure(way(), make, name.includes('frozen'))
-    console.log(`${kind.kind.padEnd(12)}${name.padEnd(44)}${json.toFixed(0).padStart(8)}${heap.toFixed(0).padStart(8)}${(heap / json).toFixed(2).padStart(11)}`)
+    console.log(
+      `${kind.kind.padEnd(12)}${name.padEnd(44)}${json.toFixed(0).padStart(8)}${heap.toFixed(0).padStart(8)}${(heap / json).toFixed(2).padStart(11)}`,
+    )
   }
 }
 
-function measure(store: { put: (object: never) => void; read: () => number }, make: (i: number) => object, read: boolean): number {
+function measure(
+  store: { put: (object: never) => void; read: () => number },
+  make: (i: number) => object,
+  read: boolean,
+): number {
   collect()
   const before = process.memoryUsage().heapUsed
   for (let i = 0; i < count; i++) store.put(JSON.parse(JSON.stringify(make(i))) as never)
@@ -83,17 +94,48 @@ function metadata(i: number, manager: string, fields: object) {
     uid: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
     resourceVersion: String(100_000 + i),
     creationTimestamp: '2026-01-01T00:00:00Z',
-    labels: { 'app.kubernetes.io/name': 'web', 'app.kubernetes.io/instance': `web-${i}`, 'pod-template-hash': '7d4b9c6f5' },
-    ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: `web-${i >> 3}`, uid: `owner-${i >> 3}`, controller: true, blockOwnerDeletion: true }],
+    labels: {
+      'app.kubernetes.io/name': 'web',
+      'app.kubernetes.io/instance': `web-${i}`,
+      'pod-template-hash': '7d4b9c6f5',
+    },
+    ownerReferences: [
+      {
+        apiVersion: 'apps/v1',
+        kind: 'ReplicaSet',
+        name: `web-${i >> 3}`,
+        uid: `owner-${i >> 3}`,
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ],
     managedFields: [
-      { manager, operation: 'Apply', apiVersion: 'v1', time: '2026-01-01T00:00:00Z', fieldsType: 'FieldsV1', fieldsV1: fields },
-      { manager: 'kubelet', operation: 'Update', apiVersion: 'v1', time: '2026-01-01T00:00:05Z', fieldsType: 'FieldsV1', fieldsV1: statusFields, subresource: 'status' },
+      {
+        manager,
+        operation: 'Apply',
+        apiVersion: 'v1',
+        time: '2026-01-01T00:00:00Z',
+        fieldsType: 'FieldsV1',
+        fieldsV1: fields,
+      },
+      {
+        manager: 'kubelet',
+        operation: 'Update',
+        apiVersion: 'v1',
+        time: '2026-01-01T00:00:05Z',
+        fieldsType: 'FieldsV1',
+        fieldsV1: statusFields,
+        subresource: 'status',
+      },
     ],
   }
 }
 
 function pod(i: number): object {
-  const own = { 'f:metadata': { 'f:labels': { 'f:app.kubernetes.io/name': leaf } }, 'f:spec': { 'f:containers': { 'k:{"name":"web"}': { '.': leaf, 'f:image': leaf, 'f:name': leaf } } } }
+  const own = {
+    'f:metadata': { 'f:labels': { 'f:app.kubernetes.io/name': leaf } },
+    'f:spec': { 'f:containers': { 'k:{"name":"web"}': { '.': leaf, 'f:image': leaf, 'f:name': leaf } } },
+  }
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -104,7 +146,10 @@ function pod(i: number): object {
           name: 'web',
           image: 'registry.example.com/web:1.2.3',
           ports: [{ containerPort: 8080, protocol: 'TCP' }],
-          env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } }, { name: 'LEVEL', value: 'info' }],
+          env: [
+            { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },
+            { name: 'LEVEL', value: 'info' },
+          ],
           resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '256Mi' } },
           volumeMounts: [{ name: 'token', mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true }],
           terminationMessagePath: '/dev/termination-log',
@@ -112,24 +157,51 @@ function pod(i: number): object {
           imagePullPolicy: 'IfNotPresent',
         },
       ],
-      volumes: [{ name: 'token', projected: { defaultMode: 420, sources: [{ serviceAccountToken: { expirationSeconds: 3607, path: 'token' } }] } }],
+      volumes: [
+        {
+          name: 'token',
+          projected: {
+            defaultMode: 420,
+            sources: [{ serviceAccountToken: { expirationSeconds: 3607, path: 'token' } }],
+          },
+        },
+      ],
       nodeName: `node-${i % 20}`,
       serviceAccountName: 'default',
       restartPolicy: 'Always',
       terminationGracePeriodSeconds: 30,
-      tolerations: [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 }],
+      tolerations: [
+        { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 },
+      ],
     },
     status: {
       phase: 'Running',
       podIP: `10.0.${i % 250}.${i % 249}`,
       startTime: '2026-01-01T00:00:01Z',
-      conditions: ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map(type => ({ type, status: 'True', lastProbeTime: null, lastTransitionTime: '2026-01-01T00:00:03Z' })),
-      containerStatuses: [{ name: 'web', ready: true, started: true, restartCount: 0, image: 'registry.example.com/web:1.2.3', state: { running: { startedAt: '2026-01-01T00:00:02Z' } } }],
+      conditions: ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map(type => ({
+        type,
+        status: 'True',
+        lastProbeTime: null,
+        lastTransitionTime: '2026-01-01T00:00:03Z',
+      })),
+      containerStatuses: [
+        {
+          name: 'web',
+          ready: true,
+          started: true,
+          restartCount: 0,
+          image: 'registry.example.com/web:1.2.3',
+          state: { running: { startedAt: '2026-01-01T00:00:02Z' } },
+        },
+      ],
     },
   }
 }
 
 function configMap(i: number): object {
-  const own = { 'f:data': { 'f:value': leaf }, 'f:metadata': { 'f:ownerReferences': { [`k:{"uid":"owner-${i >> 3}"}`]: leaf } } }
+  const own = {
+    'f:data': { 'f:value': leaf },
+    'f:metadata': { 'f:ownerReferences': { [`k:{"uid":"owner-${i >> 3}"}`]: leaf } },
+  }
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata(i, 'shipmate', own), data: { value: String(i) } }
 }

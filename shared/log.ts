@@ -5,7 +5,9 @@
  */
 import { type DestinationStream, type Logger as Pino, pino } from 'pino'
 
-export type Logger = Pick<Pino, 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'> & { child(fields: object): Logger }
+export type Logger = Pick<Pino, 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'> & {
+  child(fields: object): Logger
+}
 
 export const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type Level = (typeof levels)[number]

@@ -60,7 +60,10 @@ function listMatches(wished: readonly Value[], live: readonly Value[], owned: Fi
 
 /** Keys have defaults (a port's protocol) that a wish may leave out. */
 function hasKeys(item: Value, keys: Fields, mayLack: boolean): boolean {
-  return isMap(item) && Object.entries(keys).every(([name, value]) => same(item[name], value) || (mayLack && item[name] === undefined))
+  return (
+    isMap(item) &&
+    Object.entries(keys).every(([name, value]) => same(item[name], value) || (mayLack && item[name] === undefined))
+  )
 }
 
 /** Equal as JSON. */
@@ -69,7 +72,10 @@ export function same(a: Value, b: Value): boolean {
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => same(item, b[i]))
   if (!isMap(a) || !isMap(b)) return false
   const names = Object.keys(a).filter(name => a[name] !== undefined)
-  return names.length === Object.keys(b).filter(name => b[name] !== undefined).length && names.every(name => same(a[name], b[name]))
+  return (
+    names.length === Object.keys(b).filter(name => b[name] !== undefined).length &&
+    names.every(name => same(a[name], b[name]))
+  )
 }
 
 /** What turns `from` into `to`, as a merge patch (RFC 7386); undefined where they are the same. */

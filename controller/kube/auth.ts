@@ -42,7 +42,9 @@ function bounded(answer: Promise<Credentials>, request: Request, options: AuthOp
     const abort = () => fail(new Aborted(target, signal?.reason))
     if (signal?.aborted) return reject(new Aborted(target, signal.reason))
     const timer = clock.after(deadline, () =>
-      fail(new Unavailable('DeadlineExceeded', target, `no credentials within ${deadline} ms`, { mayHaveActed: false })),
+      fail(
+        new Unavailable('DeadlineExceeded', target, `no credentials within ${deadline} ms`, { mayHaveActed: false }),
+      ),
     )
     signal?.addEventListener('abort', abort, { once: true })
     function settle() {
@@ -54,7 +56,10 @@ function bounded(answer: Promise<Credentials>, request: Request, options: AuthOp
       reject(
         error instanceof ShipmateError
           ? error
-          : new Unavailable('Unavailable', target, `no credentials: ${messageOf(error)}`, { mayHaveActed: false, cause: error }),
+          : new Unavailable('Unavailable', target, `no credentials: ${messageOf(error)}`, {
+              mayHaveActed: false,
+              cause: error,
+            }),
       )
     }
     answer.then(credentials => {

@@ -25,7 +25,8 @@ export class Cache {
 
   /** Narrows what is kept of a kind: namespaces, selectors, transform. Before its informer is first asked for. */
   for<T extends object>(kind: Kind<T>, options: InformerOptions<T>): this {
-    if (this.#informers.has(kindKey(kind))) throw new TypeError(`${kind.kind} is watched already: configure it before a controller asks for it`)
+    if (this.#informers.has(kindKey(kind)))
+      throw new TypeError(`${kind.kind} is watched already: configure it before a controller asks for it`)
     this.#own.set(kindKey(kind), options as InformerOptions<object>)
     return this
   }

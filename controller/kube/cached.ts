@@ -80,7 +80,10 @@ export class CachedClient {
     return snapshot(await this.live.find(kind, ref, { signal: this.#options.signal }))
   }
 
-  async list<T extends object>(kind: Kind<T>, options: { namespace?: string; labels?: Labels } = {}): Promise<Snapshot<T>[]> {
+  async list<T extends object>(
+    kind: Kind<T>,
+    options: { namespace?: string; labels?: Labels } = {},
+  ): Promise<Snapshot<T>[]> {
     const informer = this.#cache.peek(kind)
     if (informer?.hasSynced && informer.watches(options.namespace)) return informer.list(options)
     const listOptions: ListOptions = { ...options, signal: this.#options.signal }
@@ -97,17 +100,36 @@ export class CachedClient {
     return this.#watched(kind).by(index, value)
   }
 
-  async create<T extends object>(kind: Kind<T>, object: Draft<T>, options: WriteOptions & Owned = {}): Promise<Snapshot<T>> {
+  async create<T extends object>(
+    kind: Kind<T>,
+    object: Draft<T>,
+    options: WriteOptions & Owned = {},
+  ): Promise<Snapshot<T>> {
     const wished = owned(kind, object, options.owner)
     return this.#wrote('create', kind, undefined, await this.live.create(kind, wished, this.#call(options)), options)
   }
 
-  async update<T extends object>(kind: Kind<T>, object: Draft<T> | Snapshot<T>, options: WriteOptions = {}): Promise<Snapshot<T>> {
+  async update<T extends object>(
+    kind: Kind<T>,
+    object: Draft<T> | Snapshot<T>,
+    options: WriteOptions = {},
+  ): Promise<Snapshot<T>> {
     const known = this.#known(kind, object.metadata as Ref)
-    return this.#wrote('update', kind, known, await this.live.update(kind, object as Draft<T>, this.#call(options)), options)
+    return this.#wrote(
+      'update',
+      kind,
+      known,
+      await this.live.update(kind, object as Draft<T>, this.#call(options)),
+      options,
+    )
   }
 
-  async patch<T extends object>(kind: Kind<T>, ref: Ref, patch: Patch, options: WriteOptions = {}): Promise<Snapshot<T>> {
+  async patch<T extends object>(
+    kind: Kind<T>,
+    ref: Ref,
+    patch: Patch,
+    options: WriteOptions = {},
+  ): Promise<Snapshot<T>> {
     const known = this.#known(kind, ref)
     return this.#wrote('patch', kind, known, await this.live.patch(kind, ref, patch, this.#call(options)), options)
   }
@@ -116,14 +138,19 @@ export class CachedClient {
    * Server-side apply, unless the cache shows that nothing would change. The fields given become ours, those given before and not now go.
    * For a kind that is watched with `owns`; for others it is always sent.
    */
-  async apply<T extends object>(kind: Kind<T>, object: Applied<T>, options: ApplyOptions & Owned = {}): Promise<Snapshot<T>> {
+  async apply<T extends object>(
+    kind: Kind<T>,
+    object: Applied<T>,
+    options: ApplyOptions & Owned = {},
+  ): Promise<Snapshot<T>> {
     const wished = owned(kind, object, options.owner)
     const manager = options.fieldManager ?? this.live.fieldManager
     const known = options.subresource || options.dryRun ? undefined : this.#known(kind, wished.metadata as Ref)
     if (known && (isApplied(wished, known, manager) || this.#remembered.has(kind, known, wished))) return known
     const live = await this.live.apply(kind, wished, this.#call(options))
     // The server keeps some values in its own way ("1000m" is "1"): that this wish leads to this version is worth remembering.
-    if (!options.dryRun && !options.subresource && !isApplied(wished, live, manager)) this.#remembered.add(kind, live, wished)
+    if (!options.dryRun && !options.subresource && !isApplied(wished, live, manager))
+      this.#remembered.add(kind, live, wished)
     return this.#wrote('apply', kind, known, live, options)
   }
 
@@ -131,19 +158,33 @@ export class CachedClient {
    * Sets fields of the status, and nothing else of it: each given field is replaced, those not given stay. No request when nothing changes.
    * The object is found by its uid, so a namesake is never written.
    */
-  async status<T extends object>(kind: Kind<T>, object: Snapshot<T>, status: StatusOf<T>, options: WriteOptions = {}): Promise<Snapshot<T>> {
+  async status<T extends object>(
+    kind: Kind<T>,
+    object: Snapshot<T>,
+    status: StatusOf<T>,
+    options: WriteOptions = {},
+  ): Promise<Snapshot<T>> {
     const cached = this.#known(kind, object.metadata)
     const known = cached && cached.metadata.uid === object.metadata.uid ? cached : object
     const before = (known as { status?: object }).status ?? {}
     const patch = mergePatchOf(before, { ...before, ...status })
     if (patch === undefined) return known
     const merge = { metadata: { uid: object.metadata.uid }, status: patch }
-    const live = await this.live.patch(kind, object.metadata, { merge }, { ...this.#call(options), subresource: 'status' })
+    const live = await this.live.patch(
+      kind,
+      object.metadata,
+      { merge },
+      { ...this.#call(options), subresource: 'status' },
+    )
     return this.#wrote('status', kind, known, live, options)
   }
 
   /** Deletes it; true if there was one. A Snapshot is deleted only if it is still the same object. */
-  async delete<T extends object>(kind: Kind<T>, object: Ref | Snapshot<T>, options: DeleteOptions = {}): Promise<boolean> {
+  async delete<T extends object>(
+    kind: Kind<T>,
+    object: Ref | Snapshot<T>,
+    options: DeleteOptions = {},
+  ): Promise<boolean> {
     const ref = this.#place(kind, 'metadata' in object ? object.metadata : object)
     const uid = 'metadata' in object ? object.metadata.uid : undefined
     const preconditions = uid ? { uid, ...options.preconditions } : options.preconditions
@@ -185,7 +226,8 @@ export class CachedClient {
 
   #watched<T extends object>(kind: Kind<T>) {
     const informer = this.#cache.peek(kind)
-    if (!informer) throw new ShipmateError('Misuse', `${kind.kind} is not watched: declare it with owns or watches`, 'never')
+    if (!informer)
+      throw new ShipmateError('Misuse', `${kind.kind} is not watched: declare it with owns or watches`, 'never')
     return informer
   }
 
@@ -251,5 +293,8 @@ function owned<O extends { metadata: Draft['metadata'] }>(kind: Kind, object: O,
   }
   const references = object.metadata.ownerReferences ?? []
   const ownerReferences = [...references.filter(one => one.uid !== owner.metadata.uid), controllerReference(owner)]
-  return { ...object, metadata: { ...object.metadata, ...(kind.namespaced && namespace ? { namespace } : {}), ownerReferences } }
+  return {
+    ...object,
+    metadata: { ...object.metadata, ...(kind.namespaced && namespace ? { namespace } : {}), ownerReferences },
+  }
 }

@@ -3,7 +3,7 @@
  *
  * Every call takes `signal` and `deadline`; every refusal is a class of errors.ts.
  */
-import { Unavailable, errorOf } from './errors.ts'
+import { errorOf, Unavailable } from './errors.ts'
 import { type Applied, apiVersionOf, type Draft, type Kind, type Live, type Ref } from './kind.ts'
 import type { Request, Response, Send, Target } from './transport.ts'
 import { type Labels, pathOf, queryOf, selectorOf } from './url.ts'
@@ -69,7 +69,9 @@ export interface ApplyOptions extends WriteOptions {
 
 export interface DeleteOptions extends CallOptions {
   /** Delete only this very object, at this version: else Conflict. */
-  readonly preconditions?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined } | undefined
+  readonly preconditions?:
+    | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
+    | undefined
   /** What becomes of its dependents. The server's default is Background for most kinds. */
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan' | undefined
   readonly gracePeriodSeconds?: number | undefined
@@ -112,8 +114,16 @@ export class Client {
     this.namespace = options.namespace ?? 'default'
   }
 
-  async get<T extends object>(kind: Kind<T>, ref: Ref, options: CallOptions & { subresource?: string } = {}): Promise<Live<T>> {
-    return this.#object(kind, { verb: 'get', method: 'GET', ref: this.#place(kind, ref), subresource: options.subresource }, options)
+  async get<T extends object>(
+    kind: Kind<T>,
+    ref: Ref,
+    options: CallOptions & { subresource?: string } = {},
+  ): Promise<Live<T>> {
+    return this.#object(
+      kind,
+      { verb: 'get', method: 'GET', ref: this.#place(kind, ref), subresource: options.subresource },
+      options,
+    )
   }
 
   /** Like get, but undefined where there is none. */
@@ -141,7 +151,10 @@ export class Client {
     } while (token)
   }
 
-  async page<T extends object>(kind: Kind<T>, options: ListOptions & { continue?: string | undefined } = {}): Promise<Page<T>> {
+  async page<T extends object>(
+    kind: Kind<T>,
+    options: ListOptions & { continue?: string | undefined } = {},
+  ): Promise<Page<T>> {
     const query = {
       ...selection(options),
       limit: options.pageSize ?? 500,
@@ -149,8 +162,16 @@ export class Client {
       resourceVersion: options.continue ? undefined : options.resourceVersion,
     }
     const request = this.#request(kind, { verb: 'list', method: 'GET', namespace: options.namespace, query }, options)
-    const list = await this.#answer<{ items?: Live<T>[] | null; metadata?: { resourceVersion?: string; continue?: string } }>(request)
-    if (!list || typeof list !== 'object' || (list.items !== null && !Array.isArray(list.items)) || !list.metadata?.resourceVersion) {
+    const list = await this.#answer<{
+      items?: Live<T>[] | null
+      metadata?: { resourceVersion?: string; continue?: string }
+    }>(request)
+    if (
+      !list ||
+      typeof list !== 'object' ||
+      (list.items !== null && !Array.isArray(list.items)) ||
+      !list.metadata?.resourceVersion
+    ) {
       throw new Unavailable('Garbled', request.target, 'the answer is not a list', { mayHaveActed: false })
     }
     const apiVersion = apiVersionOf(kind)
@@ -160,12 +181,18 @@ export class Client {
   }
 
   /** Events as the server sends them. Ends when the server ends it; rejects when the connection fails or the server reports an error. */
-  async *watch<T extends object>(kind: Kind<T>, options: WatchOptions = {}): AsyncGenerator<WatchEvent<T>, void, undefined> {
+  async *watch<T extends object>(
+    kind: Kind<T>,
+    options: WatchOptions = {},
+  ): AsyncGenerator<WatchEvent<T>, void, undefined> {
     for await (const batch of this.watchBatches(kind, options)) yield* batch
   }
 
   /** The same, with events that arrived together kept together. */
-  async *watchBatches<T extends object>(kind: Kind<T>, options: WatchOptions = {}): AsyncGenerator<WatchEvent<T>[], void, undefined> {
+  async *watchBatches<T extends object>(
+    kind: Kind<T>,
+    options: WatchOptions = {},
+  ): AsyncGenerator<WatchEvent<T>[], void, undefined> {
     const query = {
       ...selection(options),
       watch: 1,
@@ -175,7 +202,11 @@ export class Client {
       resourceVersionMatch: options.sendInitialEvents ? 'NotOlderThan' : undefined,
       timeoutSeconds: options.timeoutSeconds ?? 290,
     }
-    const plain = this.#request(kind, { verb: 'watch', method: 'GET', namespace: options.namespace, query }, { signal: options.signal })
+    const plain = this.#request(
+      kind,
+      { verb: 'watch', method: 'GET', namespace: options.namespace, query },
+      { signal: options.signal },
+    )
     const accept = options.metadataOnly ? metadataOnly : 'application/json'
     const request: Request = { ...plain, headers: { accept }, stream: true }
     const response = await this.#send(request)
@@ -186,7 +217,13 @@ export class Client {
 
   async create<T extends object>(kind: Kind<T>, object: Draft<T>, options: WriteOptions = {}): Promise<Live<T>> {
     const namespace = this.#namespaceOf(kind, object.metadata)
-    const call = { verb: 'create', method: 'POST' as const, namespace, body: typed(kind, object), name: object.metadata.name }
+    const call = {
+      verb: 'create',
+      method: 'POST' as const,
+      namespace,
+      body: typed(kind, object),
+      name: object.metadata.name,
+    }
     return this.#write(kind, call, options)
   }
 
@@ -211,7 +248,11 @@ export class Client {
     const ref = this.#place(kind, object.metadata as Ref)
     const body = typed(kind, object)
     const query = { force: options.force ?? true }
-    return this.#write(kind, { verb: 'patch', method: 'PATCH', ref, body, type: 'application/apply-patch+yaml', query }, options)
+    return this.#write(
+      kind,
+      { verb: 'patch', method: 'PATCH', ref, body, type: 'application/apply-patch+yaml', query },
+      options,
+    )
   }
 
   /** The object as it was, or is while finalizers hold it; undefined where the server says only that it is gone. NotFound where there is none. */
@@ -225,7 +266,11 @@ export class Client {
   async deleteCollection(kind: Kind, options: DeleteOptions & Selection = {}): Promise<void> {
     const query = selection(options)
     const namespace = options.namespace
-    await this.#object(kind, { verb: 'deletecollection', method: 'DELETE', namespace, query, body: deletion(options) }, options)
+    await this.#object(
+      kind,
+      { verb: 'deletecollection', method: 'DELETE', namespace, query, body: deletion(options) },
+      options,
+    )
   }
 
   /** How many replicas are wished, of anything with a scale subresource. */
@@ -243,7 +288,11 @@ export class Client {
     const pods: Kind = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true }
     const place = this.#place(pods, ref)
     const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: place, deleteOptions: deletion(options) }
-    await this.#write(pods, { verb: 'create', method: 'POST', ref: place, body }, { ...options, subresource: 'eviction' })
+    await this.#write(
+      pods,
+      { verb: 'create', method: 'POST', ref: place, body },
+      { ...options, subresource: 'eviction' },
+    )
   }
 
   /** A token of a service account. */
@@ -261,7 +310,10 @@ export class Client {
   }
 
   /** Any GET that is no resource: discovery, version, health. */
-  async raw(path: string, options: CallOptions & { accept?: string } = {}): Promise<{ text: string; headers: Response['headers'] }> {
+  async raw(
+    path: string,
+    options: CallOptions & { accept?: string } = {},
+  ): Promise<{ text: string; headers: Response['headers'] }> {
     const request: Request = {
       method: 'GET',
       path,
@@ -276,7 +328,13 @@ export class Client {
   }
 
   /** The text of a subresource as it comes: a container's log. */
-  async *text(kind: Kind, ref: Ref, subresource: string, query: Parameters<typeof queryOf>[0], options: CallOptions = {}): AsyncGenerator<Uint8Array> {
+  async *text(
+    kind: Kind,
+    ref: Ref,
+    subresource: string,
+    query: Parameters<typeof queryOf>[0],
+    options: CallOptions = {},
+  ): AsyncGenerator<Uint8Array> {
     const call: Call = { verb: 'get', method: 'GET', ref: this.#place(kind, ref), subresource, query }
     const request = { ...this.#request(kind, call, options), stream: true }
     const response = await this.#send(request)
@@ -372,7 +430,11 @@ function deletion(options: DeleteOptions): object {
 
 function scaleOf(object: object): Scale {
   const scale = object as { spec?: { replicas?: number }; status?: { replicas?: number; selector?: string } }
-  return { replicas: scale.spec?.replicas ?? 0, observed: scale.status?.replicas ?? 0, selector: scale.status?.selector ?? '' }
+  return {
+    replicas: scale.spec?.replicas ?? 0,
+    observed: scale.status?.replicas ?? 0,
+    selector: scale.status?.selector ?? '',
+  }
 }
 
 function parsed<A>(request: Request, response: Response): A {
@@ -380,6 +442,9 @@ function parsed<A>(request: Request, response: Response): A {
   try {
     return JSON.parse(response.text) as A
   } catch (error) {
-    throw new Unavailable('Garbled', request.target, 'the answer is not JSON', { mayHaveActed: request.method !== 'GET', cause: error })
+    throw new Unavailable('Garbled', request.target, 'the answer is not JSON', {
+      mayHaveActed: request.method !== 'GET',
+      cause: error,
+    })
   }
 }

@@ -90,7 +90,12 @@ function readConfig(file: string): Parts {
     const more = raw.users?.find(one => one.name === user.name)?.user
     return more ? completed(user, more, dirname(file)) : user
   })
-  return { clusters: config.getClusters(), contexts: config.getContexts(), users, currentContext: config.getCurrentContext() }
+  return {
+    clusters: config.getClusters(),
+    contexts: config.getContexts(),
+    users,
+    currentContext: config.getCurrentContext(),
+  }
 }
 
 function completed(user: User, raw: NonNullable<RawUser['user']>, folder: string): User {
@@ -117,7 +122,9 @@ function completed(user: User, raw: NonNullable<RawUser['user']>, folder: string
 
 function fromPod(root: string): KubeConfig {
   if (!existsSync(join(root, account, 'token'))) {
-    throw misuse('there is no kubeconfig: KUBECONFIG is not set, ~/.kube/config is not there, and neither is a service account of a pod')
+    throw misuse(
+      'there is no kubeconfig: KUBECONFIG is not set, ~/.kube/config is not there, and neither is a service account of a pod',
+    )
   }
   const config = new KubeConfig()
   config.loadFromCluster(root === '/' ? '' : root)
@@ -132,15 +139,20 @@ function check(config: KubeConfig, files: readonly string[]): void {
   if (!context || !cluster) {
     const contexts = config.getContexts().map(one => one.name)
     const has = contexts.join(', ') || 'none'
-    throw misuse(`context "${name ?? ''}" is not in the kubeconfig ${where}, or names no cluster in it (it has: ${has})`)
+    throw misuse(
+      `context "${name ?? ''}" is not in the kubeconfig ${where}, or names no cluster in it (it has: ${has})`,
+    )
   }
-  if (!config.getCurrentUser()) throw misuse(`context "${name}" names user "${context.user}", who is not in the kubeconfig ${where}`)
+  if (!config.getCurrentUser())
+    throw misuse(`context "${name}" names user "${context.user}", who is not in the kubeconfig ${where}`)
   checkUrl(cluster.server, /^https?:$/, `the server of cluster "${cluster.name}" in ${where}`)
-  if (cluster.proxyUrl) checkUrl(cluster.proxyUrl, /^(https?|socks5?):$/, `the proxy-url of cluster "${cluster.name}" in ${where}`)
+  if (cluster.proxyUrl)
+    checkUrl(cluster.proxyUrl, /^(https?|socks5?):$/, `the proxy-url of cluster "${cluster.name}" in ${where}`)
 }
 
 function checkUrl(text: string, protocol: RegExp, what: string): void {
-  if (!URL.canParse(text) || !protocol.test(new URL(text).protocol)) throw misuse(`${what} is no URL that can be used: ${text}`)
+  if (!URL.canParse(text) || !protocol.test(new URL(text).protocol))
+    throw misuse(`${what} is no URL that can be used: ${text}`)
 }
 
 /** KubeConfig refuses plain HTTP unless it is told that nothing is to be verified: there is nothing to. */

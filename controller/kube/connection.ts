@@ -11,7 +11,7 @@ import { messageOf } from '../../shared/errors.ts'
 import { Chunks } from './chunks.ts'
 import { Aborted, Unavailable } from './errors.ts'
 import { type Credentials, sameConnection } from './kubeconfig.ts'
-import type { Request, Response, Send } from './transport.ts'
+import type { Request, Response } from './transport.ts'
 
 export interface ConnectionOptions {
   /** How many short calls may be under way at once; more wait. Default 32. */
@@ -47,15 +47,33 @@ export function createConnection(options: ConnectionOptions = {}): Connection {
   function poolsFor(credentials: Credentials): Pools {
     if (pools && (pools.credentials === credentials || sameConnection(pools.credentials, credentials))) return pools
     const old = pools
-    const connect = { ...credentials.tls, timeout: options.connectTimeout ?? 10_000, keepAlive: true, keepAliveInitialDelay: 30_000 }
+    const connect = {
+      ...credentials.tls,
+      timeout: options.connectTimeout ?? 10_000,
+      keepAlive: true,
+      keepAliveInitialDelay: 30_000,
+    }
     // The server closes idle connections after 90 s; ours go first, so that a call is never lost in that race.
-    const common = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 45_000, keepAliveMaxTimeout: 60_000 }
+    const common = {
+      allowH2: false,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: 45_000,
+      keepAliveMaxTimeout: 60_000,
+    }
     const { origin, pathname } = new URL(credentials.server)
     const where = { credentials, origin, prefix: pathname === '/' ? '' : pathname }
     if (credentials.proxy) {
       const { proxy } = credentials
       const agent = (connections: number | null) =>
-        new ProxyAgent({ ...common, uri: proxy, requestTls: connect, proxyTls: { timeout: connect.timeout }, connections })
+        new ProxyAgent({
+          ...common,
+          uri: proxy,
+          requestTls: connect,
+          proxyTls: { timeout: connect.timeout },
+          connections,
+        })
       pools = { ...where, calls: agent(options.connections ?? 32), streams: agent(null) }
     } else {
       const connector = buildConnector({ ...connect, allowH2: false })
@@ -98,12 +116,14 @@ export function createConnection(options: ConnectionOptions = {}): Connection {
   }
 }
 
-/** The Send of one connection whose credentials do not change. */
-export function sendWith(connection: Connection, credentials: Credentials): Send {
-  return request => connection.send(request, credentials)
-}
-
-function exchange(pool: Dispatcher, origin: string, prefix: string, request: Request, defaultDeadline: number, clock: Clock): Promise<Response> {
+function exchange(
+  pool: Dispatcher,
+  origin: string,
+  prefix: string,
+  request: Request,
+  defaultDeadline: number,
+  clock: Clock,
+): Promise<Response> {
   const { target, signal } = request
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new Aborted(target, signal.reason))
@@ -130,12 +150,22 @@ function exchange(pool: Dispatcher, origin: string, prefix: string, request: Req
     }
     const deadline = request.deadline ?? defaultDeadline
     timer = clock.after(deadline, () =>
-      end(new Unavailable('DeadlineExceeded', target, `no complete answer within ${deadline} ms`, { mayHaveActed: control !== undefined })),
+      end(
+        new Unavailable('DeadlineExceeded', target, `no complete answer within ${deadline} ms`, {
+          mayHaveActed: control !== undefined,
+        }),
+      ),
     )
     signal?.addEventListener('abort', abort, { once: true })
 
     pool.dispatch(
-      { origin, path: prefix + request.path, method: request.method, headers: request.headers ?? null, body: request.body ?? null },
+      {
+        origin,
+        path: prefix + request.path,
+        method: request.method,
+        headers: request.headers ?? null,
+        body: request.body ?? null,
+      },
       {
         onRequestStart(controller) {
           control = controller
@@ -170,7 +200,12 @@ function exchange(pool: Dispatcher, origin: string, prefix: string, request: Req
           body = []
           if (headers['content-encoding'] !== 'gzip') return resolve({ status, headers, text: whole.toString() })
           gunzip(whole, (error, text) => {
-            if (error) reject(new Unavailable('Garbled', target, `the compressed answer is damaged: ${error.message}`, { mayHaveActed: true }))
+            if (error)
+              reject(
+                new Unavailable('Garbled', target, `the compressed answer is damaged: ${error.message}`, {
+                  mayHaveActed: true,
+                }),
+              )
             else resolve({ status, headers, text: text.toString() })
           })
         },
@@ -189,5 +224,8 @@ function failure(request: Request, error: Error, started: boolean): Unavailable 
   const code = (error as NodeJS.ErrnoException).code
   const words = code && !error.message.includes(code) ? `${messageOf(error)} (${code})` : messageOf(error)
   const garbled = error instanceof errors.HTTPParserError || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
-  return new Unavailable(garbled ? 'Garbled' : 'Unavailable', request.target, words, { mayHaveActed: started, cause: error })
+  return new Unavailable(garbled ? 'Garbled' : 'Unavailable', request.target, words, {
+    mayHaveActed: started,
+    cause: error,
+  })
 }

@@ -34,7 +34,11 @@ export class KubeError extends ShipmateError {
   readonly answer: Status
 
   constructor(code: ErrorCode, retry: Retry, status: number, target: Target, answer: Status, message?: string) {
-    super(code, message ?? `${describeTarget(target)}: ${answer.message || answer.reason || `HTTP status ${status}`}`, retry)
+    super(
+      code,
+      message ?? `${describeTarget(target)}: ${answer.message || answer.reason || `HTTP status ${status}`}`,
+      retry,
+    )
     this.status = status
     this.target = target
     this.answer = answer
@@ -76,7 +80,14 @@ export class Forbidden extends KubeError {
     const rule = { apiGroups: [target.group], resources: [resource], verbs: [target.verb] }
     const words = `{apiGroups: ["${target.group}"], resources: ["${resource}"], verbs: ["${target.verb}"]}`
     const missing = answer.message?.includes(' cannot ') ? `; the missing rule is ${words}` : ''
-    super('Forbidden', 'later', status, target, answer, `${describeTarget(target)}: ${answer.message ?? 'forbidden'}${missing}`)
+    super(
+      'Forbidden',
+      'later',
+      status,
+      target,
+      answer,
+      `${describeTarget(target)}: ${answer.message ?? 'forbidden'}${missing}`,
+    )
     this.rule = rule
   }
 }
@@ -97,7 +108,12 @@ export class Unavailable extends ShipmateError {
     why: string,
     options: { status?: number | undefined; mayHaveActed: boolean; retryAfter?: number | undefined; cause?: unknown },
   ) {
-    super(code, `${describeTarget(target)}: ${why}`, 'later', options.cause === undefined ? undefined : { cause: options.cause })
+    super(
+      code,
+      `${describeTarget(target)}: ${why}`,
+      'later',
+      options.cause === undefined ? undefined : { cause: options.cause },
+    )
     this.status = options.status
     this.target = target
     this.mayHaveActed = options.mayHaveActed
@@ -118,7 +134,12 @@ export function errorOf(request: Request, response: Response): KubeError | Unava
 }
 
 /** The error for a Status object, as it also comes inside a watch. */
-export function errorOfStatus(target: Target, code: number, answer: Status, retryAfter?: number): KubeError | Unavailable {
+export function errorOfStatus(
+  target: Target,
+  code: number,
+  answer: Status,
+  retryAfter?: number,
+): KubeError | Unavailable {
   switch (code) {
     case 400:
       return new BadRequest('BadRequest', 'never', code, target, answer)
@@ -145,7 +166,11 @@ export function errorOfStatus(target: Target, code: number, answer: Status, retr
   if (code >= 500) {
     // A 503 with a Retry-After is the server's own word that it did not act; a 500 or 504 is not, with or without.
     const mayHaveActed = !(code === 503 && retryAfter !== undefined)
-    return new Unavailable('Unavailable', target, `HTTP status ${code}: ${words}`, { status: code, mayHaveActed, retryAfter })
+    return new Unavailable('Unavailable', target, `HTTP status ${code}: ${words}`, {
+      status: code,
+      mayHaveActed,
+      retryAfter,
+    })
   }
   return new BadRequest('BadRequest', 'never', code, target, answer)
 }

@@ -17,7 +17,13 @@ export * from './kind.ts'
 export * from './kinds.ts'
 export type { Credentials, CredentialsSource, KubeConfigOptions } from './kubeconfig.ts'
 export { type LogLinesOptions, type LogOptions, logLines, logs } from './logs.ts'
-export { type ForwardedPort, type ForwardPortOptions, forwardPort, type PortForwardOptions, portForward } from './portforward.ts'
+export {
+  type ForwardedPort,
+  type ForwardPortOptions,
+  forwardPort,
+  type PortForwardOptions,
+  portForward,
+} from './portforward.ts'
 export type { Health } from './reflector.ts'
 export type { ApiGroup, ApiVersion, AskedKind, AskedResource, ServedKind } from './restmapper.ts'
 export type { Change, Indexer, Listener } from './store.ts'

@@ -111,7 +111,8 @@ export class Informer<T extends object> {
 
   list(options: { namespace?: string | undefined; labels?: Labels | undefined } = {}): Snapshot<T>[] {
     const found: Snapshot<T>[] = []
-    for (const object of this.#store.values(options.namespace)) if (hasLabels(object, options.labels)) found.push(object)
+    for (const object of this.#store.values(options.namespace))
+      if (hasLabels(object, options.labels)) found.push(object)
     return found
   }
 
@@ -152,7 +153,8 @@ export class Informer<T extends object> {
 
   #look(): void {
     if (this.hasSynced) this.#synced.resolve()
-    if (this.#reflectors.every(({ synced, reflector }) => synced || reflector.health.is === 'absent')) this.#settled.resolve()
+    if (this.#reflectors.every(({ synced, reflector }) => synced || reflector.health.is === 'absent'))
+      this.#settled.resolve()
   }
 }
 
@@ -164,7 +166,10 @@ function controllerUid(object: Live): readonly string[] {
 function dropManagedFields(object: Live, keep: string | undefined): void {
   const { metadata } = object
   if (!metadata.managedFields) return
-  const kept = keep === undefined ? [] : metadata.managedFields.filter(entry => entry.manager === keep && entry.operation === 'Apply')
+  const kept =
+    keep === undefined
+      ? []
+      : metadata.managedFields.filter(entry => entry.manager === keep && entry.operation === 'Apply')
   // Built anew, not deleted from: V8 keeps objects with deleted properties as hash tables, at several times the memory.
   const { managedFields: _, ...rest } = metadata
   object.metadata = kept.length > 0 ? { ...rest, managedFields: kept } : rest

@@ -99,8 +99,16 @@ export type Live<T extends object = object> = { apiVersion: string; kind: string
 export type Draft<T extends object = object> = { apiVersion?: string; kind?: string; metadata: DraftMeta } & Body<T>
 
 /** An object as server-side apply takes it: the fields that the writer cares for, and no others. */
-export type Partially<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: Partially<T[K]> } : T
-export type Applied<T extends object = object> = { apiVersion?: string; kind?: string; metadata: DraftMeta } & Partially<Body<T>>
+export type Partially<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { [K in keyof T]?: Partially<T[K]> }
+    : T
+export type Applied<T extends object = object> = {
+  apiVersion?: string
+  kind?: string
+  metadata: DraftMeta
+} & Partially<Body<T>>
 
 /** An object that cannot be changed: what caches hand out. */
 export type Frozen<T> = T extends readonly (infer U)[]

@@ -87,7 +87,7 @@ export function credentialsFrom(options: KubeConfigOptions = {}): CredentialsSou
   }
 }
 
-export function same(a: Credentials, b: Credentials): boolean {
+function same(a: Credentials, b: Credentials): boolean {
   return sameConnection(a, b) && JSON.stringify(a.headers) === JSON.stringify(b.headers)
 }
 

@@ -42,7 +42,11 @@ export function createPresence(client: Client, options: PresenceOptions = {}): A
     const timer = clock.after(soon, () => own.abort('tried often enough'))
     try {
       const fields = `metadata.name=${name}`
-      for await (const event of client.watch(CustomResourceDefinition, { fields, metadataOnly: true, signal: own.signal })) {
+      for await (const event of client.watch(CustomResourceDefinition, {
+        fields,
+        metadataOnly: true,
+        signal: own.signal,
+      })) {
         if (event.type === 'BOOKMARK') continue
         if (event.type === 'DELETED') {
           tried.delete(name)

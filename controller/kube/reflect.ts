@@ -15,7 +15,10 @@
 import { compareVersions } from './versions.ts'
 
 /** Where to go on after a wait. */
-export type Resume = { readonly from: 'start' } | { readonly from: 'page'; readonly token: string; readonly version: string } | { readonly from: 'version'; readonly version: string }
+export type Resume =
+  | { readonly from: 'start' }
+  | { readonly from: 'page'; readonly token: string; readonly version: string }
+  | { readonly from: 'version'; readonly version: string }
 
 export type Phase =
   /** Nothing has been asked yet. */
@@ -114,7 +117,10 @@ function resume<O>(state: State, at: Resume): Step<O> {
     case 'start':
       return begin(state)
     case 'page':
-      return [{ ...state, phase: { at: 'Listing', token: at.token, version: at.version } }, [{ do: 'list', token: at.token }]]
+      return [
+        { ...state, phase: { at: 'Listing', token: at.token, version: at.version } },
+        [{ do: 'list', token: at.token }],
+      ]
     case 'version':
       return [{ ...state, phase: { at: 'Watching', version: at.version } }, [{ do: 'watch', version: at.version }]]
   }
@@ -127,7 +133,10 @@ function page<O>(state: State, phase: Phase & { at: 'Listing' }, got: Happening<
   for (const object of got.items) commands.push({ do: 'put', object, initial: true })
   if (got.token) {
     commands.push({ do: 'list', token: got.token })
-    return [{ ...state, phase: { at: 'Listing', token: got.token, version }, newest: newer(state.newest, version) }, commands]
+    return [
+      { ...state, phase: { at: 'Listing', token: got.token, version }, newest: newer(state.newest, version) },
+      commands,
+    ]
   }
   commands.push({ do: 'prune', version }, { do: 'watch', version })
   return [{ ...state, phase: { at: 'Watching', version }, newest: version }, commands]
@@ -169,7 +178,8 @@ function ended<O>(state: State, idle: boolean): Step<O> {
 function failed<O>(state: State, how: (Happening<O> & { is: 'failed' })['how']): Step<O> {
   const { phase } = state
   const failures = state.failures + 1
-  if (how === 'absent') return [{ ...state, phase: { at: 'Absent' }, failures, newest: undefined }, [{ do: 'clear' }, { do: 'park' }]]
+  if (how === 'absent')
+    return [{ ...state, phase: { at: 'Absent' }, failures, newest: undefined }, [{ do: 'clear' }, { do: 'park' }]]
   if (how === 'unsupported' && phase.at === 'Streaming') return begin({ ...state, streams: false })
   // Beginning anew is free the first time; a server that keeps saying "expired" is waited for like any other failure.
   if (how === 'expired' && state.failures === 0) return begin({ ...state, failures })
@@ -180,7 +190,8 @@ function failed<O>(state: State, how: (Happening<O> & { is: 'failed' })['how']):
 function whereToResume(phase: Phase, failures: number): Resume {
   if (phase.at === 'Watching') return { from: 'version', version: phase.version }
   // A token may be one that the server will never know again, and not say so.
-  if (phase.at === 'Listing' && phase.token && phase.version && failures < 5) return { from: 'page', token: phase.token, version: phase.version }
+  if (phase.at === 'Listing' && phase.token && phase.version && failures < 5)
+    return { from: 'page', token: phase.token, version: phase.version }
   if (phase.at === 'Waiting') return phase.resume
   return { from: 'start' }
 }

@@ -27,7 +27,11 @@ export interface ReflectorOptions extends Selection {
    * streamed, 15,000: then it is listed instead, in case the server does not know how to mark the end.
    */
   readonly silence?:
-    | { readonly withBookmarks?: number | undefined; readonly without?: number | undefined; readonly streaming?: number | undefined }
+    | {
+        readonly withBookmarks?: number | undefined
+        readonly without?: number | undefined
+        readonly streaming?: number | undefined
+      }
     | undefined
   /** Between failures. Default 200 ms to 30 s. */
   readonly backoff?: Backoff | undefined
@@ -138,7 +142,14 @@ export class Reflector<T extends object> {
     switch (command.do) {
       case 'list': {
         const { namespace, labels, fields, pageSize } = this.#options
-        const page = await this.#client.page(this.#kind, { namespace, labels, fields, pageSize, continue: command.token, signal })
+        const page = await this.#client.page(this.#kind, {
+          namespace,
+          labels,
+          fields,
+          pageSize,
+          continue: command.token,
+          signal,
+        })
         return this.#take({ is: 'page', items: page.items, version: page.resourceVersion, token: page.continue })
       }
       case 'stream':
@@ -146,7 +157,11 @@ export class Reflector<T extends object> {
       case 'watch':
         return this.#read({ resourceVersion: command.version }, signal)
       case 'wait':
-        await sleep(this.#clock, delay(this.#options.backoff ?? { first: 200, longest: 30_000 }, command.failures, this.#random), signal)
+        await sleep(
+          this.#clock,
+          delay(this.#options.backoff ?? { first: 200, longest: 30_000 }, command.failures, this.#random),
+          signal,
+        )
         return this.#take({ is: 'waited' })
       case 'park':
         this.#become({ is: 'absent' })
@@ -158,7 +173,10 @@ export class Reflector<T extends object> {
   }
 
   /** Reads a stream to its end, or until a step asks for something else. */
-  async #read(from: { sendInitialEvents?: boolean; resourceVersion?: string }, signal: AbortSignal): Promise<Command<Live<T>> | undefined> {
+  async #read(
+    from: { sendInitialEvents?: boolean; resourceVersion?: string },
+    signal: AbortSignal,
+  ): Promise<Command<Live<T>> | undefined> {
     const { namespace, labels, fields, watchSeconds = 290 } = this.#options
     const opened = this.#clock.monotonic()
     const own = new AbortController()
@@ -183,7 +201,8 @@ export class Reflector<T extends object> {
         }
       }
       const lived = this.#clock.monotonic() - opened
-      if (!heard && this.#bookmarks && lived > suspiciousLife) throw this.#silence(`nothing heard in ${Math.round(lived / 1000)} s`)
+      if (!heard && this.#bookmarks && lived > suspiciousLife)
+        throw this.#silence(`nothing heard in ${Math.round(lived / 1000)} s`)
       return this.#take({ is: 'ended', idle: !heard && lived < decentLife })
     } catch (error) {
       throw watchdog.bit && !signal.aborted ? this.#silence(watchdog.bit) : error
@@ -247,7 +266,8 @@ export class Reflector<T extends object> {
     if (error instanceof Expired) return 'expired'
     if ((error instanceof NotFound && isTheServers(error)) || error instanceof MethodNotAllowed) return 'absent'
     const streaming = this.#state.phase.at === 'Streaming'
-    if (streaming && (error instanceof Invalid || error instanceof BadRequest || error instanceof Silence)) return 'unsupported'
+    if (streaming && (error instanceof Invalid || error instanceof BadRequest || error instanceof Silence))
+      return 'unsupported'
     // A server that was restored from an older copy says nothing to who watches from what is its future.
     return error instanceof Silence ? 'silent' : 'passing'
   }

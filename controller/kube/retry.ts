@@ -21,7 +21,13 @@ export interface RetryOptions {
 }
 
 export function retry(options: RetryOptions = {}): Interceptor {
-  const { tries = 5, backoff = { first: 100, longest: 5000 }, patience = 30_000, clock = systemClock, random = Math.random } = options
+  const {
+    tries = 5,
+    backoff = { first: 100, longest: 5000 },
+    patience = 30_000,
+    clock = systemClock,
+    random = Math.random,
+  } = options
   return next => async request => {
     if (request.stream) return next(request)
     for (let attempt = 1; ; attempt++) {
@@ -37,7 +43,11 @@ export function retry(options: RetryOptions = {}): Interceptor {
       const asked = response && retryAfterOf(response)
       if (attempt < tries && isSafe(request, error) && (asked ?? 0) <= patience) {
         try {
-          await sleep(clock, asked === undefined ? delay(backoff, attempt, random) : asked + 100 * random(), request.signal)
+          await sleep(
+            clock,
+            asked === undefined ? delay(backoff, attempt, random) : asked + 100 * random(),
+            request.signal,
+          )
         } catch (reason) {
           throw new Aborted(request.target, reason)
         }

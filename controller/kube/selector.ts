@@ -13,7 +13,8 @@ export function selectionOf(selection: { labels?: string | Labels | undefined; f
   const fields = text === undefined || isOfPlace.test(text) ? matcherOf(text) : undefined
   if (!labels || !fields) return undefined
   return ({ metadata }: Live): boolean =>
-    labels(metadata.labels ?? {}) && fields({ 'metadata.name': metadata.name, 'metadata.namespace': metadata.namespace ?? '' })
+    labels(metadata.labels ?? {}) &&
+    fields({ 'metadata.name': metadata.name, 'metadata.namespace': metadata.namespace ?? '' })
 }
 
 /** Fields that every kind has and that never change. Of the others only the server knows which can be selected by. */
@@ -39,17 +40,37 @@ const name = String.raw`([\w./-]+)`
 const forms: [RegExp, (name: string, values: readonly string[]) => Matcher][] = [
   [new RegExp(`^${name}$`), name => labels => name in labels],
   [new RegExp(`^!\\s*${name}$`), name => labels => !(name in labels)],
-  [new RegExp(`^${name}\\s*==?\\s*([\\w.-]*)$`), (name, [value]) => labels => labels[name] === value],
+  [
+    new RegExp(`^${name}\\s*==?\\s*([\\w.-]*)$`),
+    (name, [value]) =>
+      labels =>
+        labels[name] === value,
+  ],
   // What has no such label is not equal to anything.
-  [new RegExp(`^${name}\\s*!=\\s*([\\w.-]*)$`), (name, [value]) => labels => labels[name] !== value],
-  [new RegExp(`^${name}\\s+in\\s*\\(([^()]*)\\)$`), (name, values) => labels => name in labels && values.includes(labels[name] as string)],
-  [new RegExp(`^${name}\\s+notin\\s*\\(([^()]*)\\)$`), (name, values) => labels => !(name in labels && values.includes(labels[name] as string))],
+  [
+    new RegExp(`^${name}\\s*!=\\s*([\\w.-]*)$`),
+    (name, [value]) =>
+      labels =>
+        labels[name] !== value,
+  ],
+  [
+    new RegExp(`^${name}\\s+in\\s*\\(([^()]*)\\)$`),
+    (name, values) => labels => name in labels && values.includes(labels[name] as string),
+  ],
+  [
+    new RegExp(`^${name}\\s+notin\\s*\\(([^()]*)\\)$`),
+    (name, values) => labels => !(name in labels && values.includes(labels[name] as string)),
+  ],
 ]
 
 function requirement(text: string): Matcher | undefined {
   for (const [form, matcher] of forms) {
     const found = form.exec(text)
-    if (found) return matcher(found[1] as string, (found[2] ?? '').split(',').map(value => value.trim()))
+    if (found)
+      return matcher(
+        found[1] as string,
+        (found[2] ?? '').split(',').map(value => value.trim()),
+      )
   }
   return undefined
 }

@@ -65,7 +65,8 @@ export class Store<T extends object> {
 
   constructor(options: StoreOptions<T> = {}) {
     this.#options = options
-    for (const [name, of] of Object.entries(options.indices ?? {})) this.#indices.set(name, { of: this.#careful(of), keys: new Map() })
+    for (const [name, of] of Object.entries(options.indices ?? {}))
+      this.#indices.set(name, { of: this.#careful(of), keys: new Map() })
   }
 
   get size(): number {
@@ -133,7 +134,8 @@ export class Store<T extends object> {
     const key = keyOf(object.metadata)
     const told = this.#told.get(this.#scopeOf(object))
     // The answer may be slower than the news: what is not there although these are past it has been deleted since.
-    if (!this.#objects.has(key) && told !== undefined && compareVersions(object.metadata.resourceVersion, told) <= 0) return
+    if (!this.#objects.has(key) && told !== undefined && compareVersions(object.metadata.resourceVersion, told) <= 0)
+      return
     this.#put(key, object, { initial: false, own: true, anyVersion: false })
   }
 
@@ -189,7 +191,8 @@ export class Store<T extends object> {
   #tellUpTo({ metadata }: Live<T>): void {
     const scope = this.#scopeOf({ metadata })
     const told = this.#told.get(scope)
-    if (told === undefined || compareVersions(metadata.resourceVersion, told) > 0) this.#told.set(scope, metadata.resourceVersion)
+    if (told === undefined || compareVersions(metadata.resourceVersion, told) > 0)
+      this.#told.set(scope, metadata.resourceVersion)
   }
 
   #scopeOf({ metadata }: { metadata: { namespace?: string | undefined } }): string {
@@ -218,7 +221,14 @@ export class Store<T extends object> {
     this.#tell({ type: 'removed', key, object: last, initial: false, own })
   }
 
-  #tell(change: { type: Change<T>['type']; key: string; object: Live<T>; old?: Live<T>; initial: boolean; own: boolean }): void {
+  #tell(change: {
+    type: Change<T>['type']
+    key: string
+    object: Live<T>
+    old?: Live<T>
+    initial: boolean
+    own: boolean
+  }): void {
     if (this.#listeners.size === 0) return
     frozen(change.object)
     if (change.old) frozen(change.old)
@@ -263,7 +273,12 @@ export class Store<T extends object> {
   }
 }
 
-function reindex<T extends object>(index: Index<T>, key: string, old: Live<T> | undefined, object: Live<T> | undefined): void {
+function reindex<T extends object>(
+  index: Index<T>,
+  key: string,
+  old: Live<T> | undefined,
+  object: Live<T> | undefined,
+): void {
   const before = old ? index.of(old) : []
   const after = object ? index.of(object) : []
   for (const value of before) if (!after.includes(value)) delist(index.keys, value, key)
@@ -292,5 +307,6 @@ export function frozen<T extends object>(object: Live<T>): Snapshot<T> {
 
 function freeze(value: object): void {
   Object.freeze(value)
-  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) freeze(part)
+  for (const part of Object.values(value))
+    if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) freeze(part)
 }

@@ -49,7 +49,8 @@ export function intercept(send: Send, ...interceptors: Interceptor[]): Send {
 
 /** `list pods in namespace x`, for messages. */
 export function describeTarget(target: Target): string {
-  const resource = target.resource === '' ? 'the server' : `${target.resource}${target.group === '' ? '' : `.${target.group}`}`
+  const resource =
+    target.resource === '' ? 'the server' : `${target.resource}${target.group === '' ? '' : `.${target.group}`}`
   const part = target.subresource ? `/${target.subresource}` : ''
   const name = target.name ? ` ${target.name}` : ''
   const where = target.namespace ? ` in namespace ${target.namespace}` : ''

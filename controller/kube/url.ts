@@ -5,7 +5,10 @@ import { ShipmateError } from '../../shared/errors.ts'
 import { apiVersionOf, type Kind } from './kind.ts'
 
 /** The path of a kind's collection (no name), an object, or a subresource of it. */
-export function pathOf(kind: Kind, at: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined }): string {
+export function pathOf(
+  kind: Kind,
+  at: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined },
+): string {
   const root = kind.group === '' ? `/api/${kind.version}` : `/apis/${kind.group}/${kind.version}`
   const scope = kind.namespaced && at.namespace ? `/namespaces/${segment(kind, at.namespace)}` : ''
   const name = at.name === undefined ? '' : `/${segment(kind, at.name)}`
@@ -32,7 +35,11 @@ export function selectorOf(selector: string | Labels | undefined): string | unde
 /** An empty name would turn a request for one object into one for all; a slash into one for another. */
 function segment(kind: Kind, text: string): string {
   if (text === '' || text === '.' || text === '..' || text.includes('/') || !text.isWellFormed()) {
-    throw new ShipmateError('Misuse', `"${text}" is no name or namespace of a ${kind.kind} (${apiVersionOf(kind)})`, 'never')
+    throw new ShipmateError(
+      'Misuse',
+      `"${text}" is no name or namespace of a ${kind.kind} (${apiVersionOf(kind)})`,
+      'never',
+    )
   }
   return encodeURIComponent(text)
 }

@@ -67,12 +67,17 @@ function eventOf<T extends object>(target: Target, line: Uint8Array): WatchEvent
     case 'ADDED':
     case 'MODIFIED':
     case 'DELETED':
-      if (!object?.metadata?.name || !object.metadata.resourceVersion) throw garbled(target, 'an event without an object')
+      if (!object?.metadata?.name || !object.metadata.resourceVersion)
+        throw garbled(target, 'an event without an object')
       return { type: event.type, object }
     case 'BOOKMARK': {
       const resourceVersion = object?.metadata?.resourceVersion
       if (!resourceVersion) throw garbled(target, 'a bookmark without a resourceVersion')
-      return { type: 'BOOKMARK', resourceVersion, initialEventsEnd: object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true' }
+      return {
+        type: 'BOOKMARK',
+        resourceVersion,
+        initialEventsEnd: object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true',
+      }
     }
     case 'ERROR':
       throw errorOfStatus(target, object?.code ?? 500, object ?? {})

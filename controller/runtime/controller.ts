@@ -62,7 +62,12 @@ export interface Context<T extends object> {
 export type Reconcile<T extends object> = (context: Context<T>) => Promise<Result> | Result
 
 /** Called with what is left of an object that is gone: its name. */
-export type Gone = (context: { ref: Ref; client: CachedClient; log: Logger; signal: AbortSignal }) => Promise<void> | void
+export type Gone = (context: {
+  ref: Ref
+  client: CachedClient
+  log: Logger
+  signal: AbortSignal
+}) => Promise<void> | void
 
 /** One of a controller's wake-ups, from anywhere. */
 export interface Trigger extends Omit<Addition, 'reason'> {
@@ -116,7 +121,11 @@ export class Controller<T extends object> {
     this.#clock = around.clock ?? systemClock
     this.#concurrency = options.concurrency ?? 10
     if (!(Number.isInteger(this.#concurrency) && this.#concurrency > 0)) {
-      throw new ShipmateError('Misuse', `the concurrency of controller ${this.name} must be 1 or more, not ${this.#concurrency}`, 'never')
+      throw new ShipmateError(
+        'Misuse',
+        `the concurrency of controller ${this.name} must be 1 or more, not ${this.#concurrency}`,
+        'never',
+      )
     }
     this.#log = around.log.child({ controller: this.name })
     this.#hotLoop = new HotLoop({ clock: this.#clock, ...options.hotLoop })
@@ -136,7 +145,11 @@ export class Controller<T extends object> {
   }
 
   /** Also when something changes that `map` relates to objects of this kind. */
-  watches<O extends object>(kind: Kind<O>, map: (object: Snapshot<O>) => readonly Ref[], options: WatchedOptions<O> = {}): this {
+  watches<O extends object>(
+    kind: Kind<O>,
+    map: (object: Snapshot<O>) => readonly Ref[],
+    options: WatchedOptions<O> = {},
+  ): this {
     this.#watch(kind, change => map(change.object), options)
     return this
   }
@@ -190,14 +203,17 @@ export class Controller<T extends object> {
     if (stopping.aborted) stop()
     else stopping.addEventListener('abort', stop, { once: true })
     const workers = Array.from({ length: this.#concurrency }, async () => {
-      for (let item = await queue.take(); item; item = await queue.take()) await this.#work(queue, reconcile, item, cancelled)
+      for (let item = await queue.take(); item; item = await queue.take())
+        await this.#work(queue, reconcile, item, cancelled)
     })
     await Promise.all([...workers, ...sources])
   }
 
   /** Waits until every required kind has been read, and every optional one has been or is absent. False if stopped before. */
   async #settled(signal: AbortSignal): Promise<boolean> {
-    const ready = Promise.all(this.#watched.map(({ informer, optional }) => (optional ? informer.settled : informer.synced)))
+    const ready = Promise.all(
+      this.#watched.map(({ informer, optional }) => (optional ? informer.settled : informer.synced)),
+    )
     const stopped = new Promise<false>(resolve => {
       if (signal.aborted) resolve(false)
       else signal.addEventListener('abort', () => resolve(false), { once: true })
@@ -217,10 +233,13 @@ export class Controller<T extends object> {
       if (object) {
         const context: Context<T> = {
           ...{ object, client, log, signal, reasons: item.reasons, attempt: item.failures + 1 },
-          event: (type, reason, note) => this.#around.events.record(object, { type, reason, action: 'Reconcile', note }),
+          event: (type, reason, note) =>
+            this.#around.events.record(object, { type, reason, action: 'Reconcile', note }),
         }
         log.debug({ reasons: item.reasons, attempt: context.attempt }, 'reconciling')
-        outcome = outcomeOf(await this.#around.tracing.span(`reconcile ${this.name}`, spanOf(this.name, item), () => reconcile(context)))
+        outcome = outcomeOf(
+          await this.#around.tracing.span(`reconcile ${this.name}`, spanOf(this.name, item), () => reconcile(context)),
+        )
       } else {
         this.#hotLoop.forget(item.key)
         await this.#gone?.({ ref, client, log, signal })
@@ -251,36 +270,58 @@ export class Controller<T extends object> {
         const after = queue.retry(key, `outdated: ${outcome.error.message}`)
         // Everyday life, unless reading again does not help.
         const level = item.failures < 5 ? 'debug' : 'warn'
-        return log[level]({ attempt: item.failures + 1, retryInMs: Math.round(after) }, `somebody else was faster, deciding anew: ${outcome.error.message}`)
+        return log[level](
+          { attempt: item.failures + 1, retryInMs: Math.round(after) },
+          `somebody else was faster, deciding anew: ${outcome.error.message}`,
+        )
       }
       case 'terminal':
         end('error', 'terminal')
         queue.done(key)
-        return log.error({ err: outcome.error }, `failed, and is not retried until something changes: ${outcome.error.message}`)
+        return log.error(
+          { err: outcome.error },
+          `failed, and is not retried until something changes: ${outcome.error.message}`,
+        )
       case 'failed': {
         end('error', outcome.panic ? 'panic' : undefined)
         const message = messageOf(outcome.error)
         const after = queue.retry(key, `retry after: ${message}`, outcome.after)
-        return log.error({ err: outcome.error, attempt: item.failures + 1, retryInMs: Math.round(after) }, `failed: ${message}`)
+        return log.error(
+          { err: outcome.error, attempt: item.failures + 1, retryInMs: Math.round(after) },
+          `failed: ${message}`,
+        )
       }
     }
   }
 
   #watchForLoop(queue: Queue, object: Snapshot<T>, key: string, writes: readonly Write[], log: Logger): void {
     const { generation } = object.metadata
-    const hold = this.#hotLoop.wrote(key, generation, this.#informer.get(object.metadata)?.metadata.generation ?? generation)
+    const hold = this.#hotLoop.wrote(
+      key,
+      generation,
+      this.#informer.get(object.metadata)?.metadata.generation ?? generation,
+    )
     if (hold === 0) return
     queue.hold(key, hold)
     this.#metrics.hotLoop()
-    const what = [...new Set(writes.map(write => `${write.verb} ${write.kind.kind} ${write.ref.name}`))].slice(0, 3).join(', ')
-    log.warn({ reason: 'HotLoop', holdMs: hold, writes: what }, 'written again and again without getting further: slowed down')
+    const what = [...new Set(writes.map(write => `${write.verb} ${write.kind.kind} ${write.ref.name}`))]
+      .slice(0, 3)
+      .join(', ')
+    log.warn(
+      { reason: 'HotLoop', holdMs: hold, writes: what },
+      'written again and again without getting further: slowed down',
+    )
     this.#around.events.record(object, {
       ...{ type: 'Warning', reason: 'HotLoop', action: 'SlowDown' },
       note: `${this.name} writes again and again without getting further (${what}), and is slowed down`,
     })
   }
 
-  #watch<O extends object>(kind: Kind<O>, map: (change: Change<O>) => readonly Ref[], options: WatchedOptions<O>): void {
+  #watch<O extends object>(
+    kind: Kind<O>,
+    map: (change: Change<O>) => readonly Ref[],
+    options: WatchedOptions<O>,
+  ): void {
     const informer = this.#around.cache.informer(kind)
     const { when, optional = false } = options
     const subscribe = () =>
@@ -289,9 +330,15 @@ export class Controller<T extends object> {
         const reason = `${kind.kind} ${change.key} ${change.initial ? 'exists' : change.type}`
         const priority = change.initial ? priorities.initial : priorities.fresh
         // What it belonged to before is concerned as well.
-        const states: Change<O>[] = change.old ? [change, { ...change, type: 'removed', object: change.old, old: undefined }] : [change]
+        const states: Change<O>[] = change.old
+          ? [change, { ...change, type: 'removed', object: change.old, old: undefined }]
+          : [change]
         // Each once: who is idle begins with the first addition, and would begin anew for a second.
-        const keys = new Set(states.flatMap(state => this.#ask(`the mapping of ${kind.kind}`, () => map(state).map(ref => this.#keyOf(ref)), [])))
+        const keys = new Set(
+          states.flatMap(state =>
+            this.#ask(`the mapping of ${kind.kind}`, () => map(state).map(ref => this.#keyOf(ref)), []),
+          ),
+        )
         for (const key of keys) this.#queue.add(key, { reason, priority })
         // A new wish is worth a try, whatever the last one led to.
         if (informer === (this.#informer as unknown) && hasNewWish(change)) this.#queue.release(change.key)
@@ -371,7 +418,9 @@ export class Controller<T extends object> {
 
 /** Somebody else changed the spec. */
 function hasNewWish<O extends object>(change: Change<O>): boolean {
-  return change.type === 'changed' && !change.own && change.old.metadata.generation !== change.object.metadata.generation
+  return (
+    change.type === 'changed' && !change.own && change.old.metadata.generation !== change.object.metadata.generation
+  )
 }
 
 function groupOf(apiVersion: string): string {
@@ -380,5 +429,10 @@ function groupOf(apiVersion: string): string {
 }
 
 function spanOf(controller: string, item: Item) {
-  return { 'shipmate.controller': controller, 'shipmate.object': item.key, 'shipmate.reasons': [...item.reasons], 'shipmate.attempt': item.failures + 1 }
+  return {
+    'shipmate.controller': controller,
+    'shipmate.object': item.key,
+    'shipmate.reasons': [...item.reasons],
+    'shipmate.attempt': item.failures + 1,
+  }
 }

@@ -64,8 +64,10 @@ async function answer(served: Served, request: IncomingMessage, response: Server
     response.setHeader('allow', 'GET, HEAD')
     return reply(response, 405, 'only GET')
   }
-  if (first === 'healthz' && served.health) return checks('healthz', served.health(), second, url.searchParams.has('verbose'), response)
-  if (first === 'readyz' && served.ready) return checks('readyz', served.ready(), second, url.searchParams.has('verbose'), response)
+  if (first === 'healthz' && served.health)
+    return checks('healthz', served.health(), second, url.searchParams.has('verbose'), response)
+  if (first === 'readyz' && served.ready)
+    return checks('readyz', served.ready(), second, url.searchParams.has('verbose'), response)
   if (url.pathname === '/metrics' && served.metrics) {
     const text = await served.metrics.metrics()
     response.setHeader('content-type', served.metrics.contentType)
@@ -82,7 +84,9 @@ function checks(name: string, all: Checks, only: string | undefined, verbose: bo
   const results = chosen.map(([check, run]) => [check, attempt(run)] as const)
   const failed = results.some(([, wrong]) => wrong !== undefined)
   if (!failed && !verbose) return reply(response, 200, 'ok')
-  const lines = results.map(([check, wrong]) => (wrong === undefined ? `[+]${check} ok` : `[-]${check} failed: ${wrong}`))
+  const lines = results.map(([check, wrong]) =>
+    wrong === undefined ? `[+]${check} ok` : `[-]${check} failed: ${wrong}`,
+  )
   reply(response, failed ? 500 : 200, [...lines, `${name} check ${failed ? 'failed' : 'passed'}`].join('\n'))
 }
 
@@ -106,13 +110,15 @@ async function logLevel(log: Log, request: IncomingMessage, response: ServerResp
   // Too much is read to its end all the same: leaving would cut the connection before the answer.
   for await (const chunk of request) if (text.length <= 64) text += chunk
   const level = text.trim().slice(0, 64)
-  if (!levels.includes(level as Level)) return reply(response, 400, `"${level}" is no log level; there are ${levels.join(', ')}`)
+  if (!levels.includes(level as Level))
+    return reply(response, 400, `"${level}" is no log level; there are ${levels.join(', ')}`)
   log.level = level as Level
   reply(response, 200, level)
 }
 
 function reply(response: ServerResponse, status: number, text: string): void {
-  if (!response.headersSent) response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' })
+  if (!response.headersSent)
+    response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' })
   response.end(`${text}\n`)
 }
 

@@ -104,9 +104,16 @@ export class Manager {
     let counting: Interceptor | undefined
     const counted = late(() => (counting ??= this.metrics.interceptor(this.#access.host)))
     const interceptors = [...(options.interceptors ?? []), traced, counted]
-    this.#access = options.send ? connectThrough(options.send, { ...options, interceptors }) : connect({ ...options, interceptors })
+    this.#access = options.send
+      ? connectThrough(options.send, { ...options, interceptors })
+      : connect({ ...options, interceptors })
     this.client = this.#access.client
-    this.events = createEventRecorder(this.client, { component: name, clock, random, log: this.log.child({ part: 'events' }) })
+    this.events = createEventRecorder(this.client, {
+      component: name,
+      clock,
+      random,
+      log: this.log.child({ part: 'events' }),
+    })
     this.election = options.leaderElection && this.#contest(options.leaderElection)
     this.cache = new Cache(this.client, {
       ...{ clock, random, namespaces: options.namespaces },
@@ -116,17 +123,32 @@ export class Manager {
       onHealth: (health, namespace, kind) => this.#hear(health, namespace, kind),
     })
     this.#stopping.signal.addEventListener('abort', () => (this.#stoppedAt = clock.monotonic()), { once: true })
-    this.#working = new CachedClient(this.election ? this.#access.clientWith(this.election.gate()) : this.client, this.cache)
+    this.#working = new CachedClient(
+      this.election ? this.#access.clientWith(this.election.gate()) : this.client,
+      this.cache,
+    )
   }
 
   /** A controller for a kind; say what it watches and how it reconciles before `start`. */
   controller<T extends object>(kind: Kind<T>, options: ControllerOptions = {}): Controller<T> {
     if (this.#started) throw new ShipmateError('Misuse', 'controllers are declared before the manager starts', 'never')
     const { cache, metrics, events } = this
-    const around = { cache, metrics, events, client: this.#working, log: this.log, tracing: this.#spans(), clock: this.#clock }
+    const around = {
+      cache,
+      metrics,
+      events,
+      client: this.#working,
+      log: this.log,
+      tracing: this.#spans(),
+      clock: this.#clock,
+    }
     const controller = new Controller(kind, { ...around, random: this.#options.random }, options)
     if (this.#controllers.some(other => other.name === controller.name)) {
-      throw new ShipmateError('Misuse', `two controllers are named "${controller.name}": give one a name of its own`, 'never')
+      throw new ShipmateError(
+        'Misuse',
+        `two controllers are named "${controller.name}": give one a name of its own`,
+        'never',
+      )
     }
     this.#controllers.push(controller as unknown as Controller<object>)
     return controller
@@ -169,7 +191,9 @@ export class Manager {
       await this.#serve()
       cache = this.cache.run(watching.signal)
       void this.#announce()
-      const work = this.election ? this.election.run(lead => this.#lead(lead), this.#stopping.signal) : this.#lead(this.#stopping.signal)
+      const work = this.election
+        ? this.election.run(lead => this.#lead(lead), this.#stopping.signal)
+        : this.#lead(this.#stopping.signal)
       await this.#inTime(work)
       await this.#flush()
       if (this.#failure) throw this.#failure.error
@@ -196,7 +220,9 @@ export class Manager {
     }
     signal.addEventListener('abort', stop, { once: true })
     try {
-      const controllers = this.#controllers.map(controller => this.#guard(() => controller.run(signal, cancelled.signal), signal))
+      const controllers = this.#controllers.map(controller =>
+        this.#guard(() => controller.run(signal, cancelled.signal), signal),
+      )
       const tasks = this.#tasks.map(task => this.#guard(() => task(signal), signal))
       await Promise.all([...controllers, ...tasks, aborted(signal)])
     } finally {
@@ -211,7 +237,8 @@ export class Manager {
       await run()
     } catch (error) {
       if (signal.aborted) {
-        if (error !== signal.reason) this.log.logger.warn({ err: error }, `work that was to stop ended with an error: ${messageOf(error)}`)
+        if (error !== signal.reason)
+          this.log.logger.warn({ err: error }, `work that was to stop ended with an error: ${messageOf(error)}`)
         return
       }
       this.log.logger.error({ err: error }, `stopping, since a part of the work failed: ${messageOf(error)}`)
@@ -241,7 +268,9 @@ export class Manager {
         new Promise<void>(resolve => {
           const left = this.#left('leaveBehind')
           timer = this.#clock.after(left, () => {
-            this.log.logger.error(`work did not end within ${Math.round(left)} ms and is left behind: reconcile functions must heed their signal`)
+            this.log.logger.error(
+              `work did not end within ${Math.round(left)} ms and is left behind: reconcile functions must heed their signal`,
+            )
             resolve()
           })
         }),
@@ -255,7 +284,10 @@ export class Manager {
 
   async #announce(): Promise<void> {
     await Promise.all(this.#controllers.flatMap(({ required }) => required.map(informer => informer.synced)))
-    this.log.logger.info({ controllers: this.#controllers.map(({ name }) => name) }, 'ready: every watched kind has been read')
+    this.log.logger.info(
+      { controllers: this.#controllers.map(({ name }) => name) },
+      'ready: every watched kind has been read',
+    )
     this.#ready.resolve()
   }
 
@@ -272,7 +304,9 @@ export class Manager {
 
   #readiness(): Checks {
     const required = this.#controllers.flatMap(controller => controller.required)
-    return Object.fromEntries(required.map(informer => [`watch-${resourceOf(informer.kind)}`, () => wrongWith(informer, this.#clock)]))
+    return Object.fromEntries(
+      required.map(informer => [`watch-${resourceOf(informer.kind)}`, () => wrongWith(informer, this.#clock)]),
+    )
   }
 
   #hear(health: Health, namespace: string | undefined, kind: Kind): void {
@@ -280,8 +314,10 @@ export class Manager {
     this.metrics.watches.labels(labels).set(health.is === 'watching' ? 1 : 0)
     if (health.is === 'failing') this.metrics.watchFailures.labels(labels).inc()
     const { logger } = this.log
-    if (health.is === 'absent') logger.warn({ ...labels, reason: 'KindAbsent' }, `${labels.resource} is not served: watched as soon as it is`)
-    if (health.is === 'failing') logger.warn({ ...labels, failures: health.failures }, `watching fails, and is tried again: ${health.why}`)
+    if (health.is === 'absent')
+      logger.warn({ ...labels, reason: 'KindAbsent' }, `${labels.resource} is not served: watched as soon as it is`)
+    if (health.is === 'failing')
+      logger.warn({ ...labels, failures: health.failures }, `watching fails, and is tried again: ${health.why}`)
     if (health.is === 'watching') logger.debug(labels, 'watching')
   }
 
@@ -289,7 +325,13 @@ export class Manager {
     const log = this.log.child({ part: 'election' })
     const leading = this.metrics.leading.labels({ name: options.name })
     const onChange = (standing: { leading: boolean }) => leading.set(standing.leading ? 1 : 0)
-    return createElection(this.#access.clientAside(), { ...options, clock: this.#clock, random: this.#options.random, log, onChange })
+    return createElection(this.#access.clientAside(), {
+      ...options,
+      clock: this.#clock,
+      random: this.#options.random,
+      log,
+      onChange,
+    })
   }
 
   /** Spans by whatever tracing is found at the start. */

@@ -30,7 +30,10 @@ export function outcomeOf(result: Result): Outcome {
   if (result === undefined || result === null) return { is: 'success' }
   const after = result.requeueAfter
   if (typeof after !== 'number' || !(after >= 0)) {
-    return outcomeOfError(new TypeError(`requeueAfter is ${inspect(after, { depth: 0 })}; it must be milliseconds, 0 or more`), false)
+    return outcomeOfError(
+      new TypeError(`requeueAfter is ${inspect(after, { depth: 0 })}; it must be milliseconds, 0 or more`),
+      false,
+    )
   }
   return Number.isFinite(after) ? { is: 'comeBack', after } : { is: 'success' }
 }

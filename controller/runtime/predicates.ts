@@ -7,15 +7,18 @@ import type { Change } from '../kube/store.ts'
 export type Predicate<T extends object = object> = (change: Change<T>) => boolean
 
 /** The spec changed: the server counts that as `generation`. Deletion asked for counts too. */
-export const generationChanged: Predicate = ({ old, object }) => !old || old.metadata.generation !== object.metadata.generation
+export const generationChanged: Predicate = ({ old, object }) =>
+  !old || old.metadata.generation !== object.metadata.generation
 
 export const labelsChanged: Predicate = ({ old, object }) => !old || !same(old.metadata.labels, object.metadata.labels)
 
-export const annotationsChanged: Predicate = ({ old, object }) => !old || !same(old.metadata.annotations, object.metadata.annotations)
+export const annotationsChanged: Predicate = ({ old, object }) =>
+  !old || !same(old.metadata.annotations, object.metadata.annotations)
 
 /** It is being deleted, or is gone. */
 export const deletion: Predicate = ({ type, old, object }) =>
-  type === 'removed' || (object.metadata.deletionTimestamp !== undefined && old?.metadata.deletionTimestamp === undefined)
+  type === 'removed' ||
+  (object.metadata.deletionTimestamp !== undefined && old?.metadata.deletionTimestamp === undefined)
 
 /** Not what we wrote ourselves, as far as that is known: what a watch tells before our write is answered passes for somebody else's. */
 export const byOthers: Predicate = ({ own }) => !own

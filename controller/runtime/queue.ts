@@ -260,7 +260,9 @@ export class Queue {
     if (this.#length === 0) return undefined
     this.#turn++
     const isOthers = this.#turn % othersTurn === 0
-    const lines = isOthers ? this.#lines.toSorted((a, b) => a.turn - b.turn || a.priority - b.priority) : [...this.#lines]
+    const lines = isOthers
+      ? this.#lines.toSorted((a, b) => a.turn - b.turn || a.priority - b.priority)
+      : [...this.#lines]
     for (const line of lines) {
       const entry = line.shift()
       if (entry) {

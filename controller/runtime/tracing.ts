@@ -44,20 +44,24 @@ export async function createTracing(): Promise<Tracing> {
     interceptor: next => request => {
       const { target } = request
       const attributes = { 'http.request.method': request.method, 'url.path': request.path.split('?', 1)[0] as string }
-      return tracer.startActiveSpan(describeTarget({ ...target, name: undefined }), { kind: api.SpanKind.CLIENT, attributes }, async span => {
-        if (!span.isRecording()) return next(request)
-        try {
-          const response = await next(request)
-          span.setAttribute('http.response.status_code', response.status)
-          if (response.status >= 400) span.setStatus({ code: api.SpanStatusCode.ERROR })
-          return response
-        } catch (error) {
-          failed(span, error)
-          throw error
-        } finally {
-          span.end()
-        }
-      })
+      return tracer.startActiveSpan(
+        describeTarget({ ...target, name: undefined }),
+        { kind: api.SpanKind.CLIENT, attributes },
+        async span => {
+          if (!span.isRecording()) return next(request)
+          try {
+            const response = await next(request)
+            span.setAttribute('http.response.status_code', response.status)
+            if (response.status >= 400) span.setStatus({ code: api.SpanStatusCode.ERROR })
+            return response
+          } catch (error) {
+            failed(span, error)
+            throw error
+          } finally {
+            span.end()
+          }
+        },
+      )
     },
   }
 }

@@ -16,7 +16,7 @@ import { Conflict, NotFound } from '../../controller/kube/errors.ts'
 import type { Kind } from '../../controller/kube/kind.ts'
 import { ConfigMap, Namespace } from '../../controller/kube/kinds.ts'
 import { createManager } from '../../controller/runtime/manager.ts'
-import { Proxy } from '../fixtures/proxy.ts'
+import { FaultyProxy } from '../fixtures/proxy.ts'
 import { installWidgets, type Widget } from '../fixtures/widget.ts'
 
 const kubeconfig = inject('kubeconfig')
@@ -40,14 +40,19 @@ describe.skipIf(!kubeconfig)('a controller behind a network that misbehaves', ()
     await direct.close()
   })
 
-  test(`loses nothing and does nothing twice, over ${schedules} schedules from seed ${first}`, { timeout: 3_600_000 }, async () => {
+  test(`loses nothing and does nothing twice, over ${schedules} schedules from seed ${first}`, {
+    timeout: 3_600_000,
+  }, async () => {
     const seeds = Array.from({ length: schedules }, (_, i) => first + i)
     const before = heap()
     const failures: string[] = []
     const worker = async () => {
       for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) {
         const wrong = await play(seed, direct, widgets).catch(error => `threw ${error?.stack ?? error}`)
-        if (wrong) failures.push(`seed ${seed}: ${wrong}\n  replay: SHIPMATE_SEED=${seed} npx vitest run test/runtime/network.chaos.server.test.ts`)
+        if (wrong)
+          failures.push(
+            `seed ${seed}: ${wrong}\n  replay: SHIPMATE_SEED=${seed} npx vitest run test/runtime/network.chaos.server.test.ts`,
+          )
       }
     }
     await Promise.all(Array.from({ length: atOnce }, worker))
@@ -64,11 +69,17 @@ async function play(seed: number, direct: Access, widgets: Kind<Widget>): Promis
   const random = dice(seed)
   const namespace = `net-${seed}-${Date.now().toString(36)}`
   await direct.client.create(Namespace, { metadata: { name: namespace } })
-  const proxy = await Proxy.start(random(2) === 0 ? 'tls' : 'plain', await direct.credentials.current())
+  const proxy = await FaultyProxy.start(random(2) === 0 ? 'tls' : 'plain', await direct.credentials.current())
   const connection = createConnection({ deadline: 1500, connectTimeout: 1000 })
   const manager = createManager({
     name: 'network-test',
-    ...{ signals: false, containRejections: false, log: { level: 'silent' }, namespaces: [namespace], gracePeriod: 5000 },
+    ...{
+      signals: false,
+      containRejections: false,
+      log: { level: 'silent' },
+      namespaces: [namespace],
+      gracePeriod: 5000,
+    },
     send: authenticated(connection, proxy.credentials),
     retry: { tries: 3, backoff: { first: 20, longest: 200 } },
     cache: {
@@ -81,7 +92,11 @@ async function play(seed: number, direct: Access, widgets: Kind<Widget>): Promis
     .owns(ConfigMap)
     .reconcile(async ({ object, client }) => {
       if (object.metadata.deletionTimestamp) return
-      await client.apply(ConfigMap, { metadata: { name: object.metadata.name }, data: { value: object.spec.value } }, { owner: object })
+      await client.apply(
+        ConfigMap,
+        { metadata: { name: object.metadata.name }, data: { value: object.spec.value } },
+        { owner: object },
+      )
       await client.status(widgets, object, { observedValue: object.spec.value })
     })
 
@@ -90,7 +105,8 @@ async function play(seed: number, direct: Access, widgets: Kind<Widget>): Promis
   manager.cache.informer(widgets).subscribe(({ key, object, type }) => {
     const version = BigInt(object.metadata.resourceVersion)
     const known = versions.get(key) ?? 0n
-    if (version < known || (version === known && type !== 'removed')) regressions.push(`${key} ${type} at ${version} after ${known}`)
+    if (version < known || (version === known && type !== 'removed'))
+      regressions.push(`${key} ${type} at ${version} after ${known}`)
     versions.set(key, version)
   })
 
@@ -106,7 +122,9 @@ async function play(seed: number, direct: Access, widgets: Kind<Widget>): Promis
     const differs = await converged(direct, manager, widgets, namespace)
     if (differs) return differs
     if (regressions.length > 0) return `events out of order: ${regressions.join('; ')}`
-    const made = (await direct.client.list(ConfigMap, { namespace, labels: 'call' })).map(made => made.metadata.labels?.['call'])
+    const made = (await direct.client.list(ConfigMap, { namespace, labels: 'call' })).map(
+      made => made.metadata.labels?.['call'],
+    )
     if (new Set(made).size !== made.length) return `a write was made twice: ${made.sort().join(' ')}`
     const lost = answered.filter(call => !made.includes(call))
     if (lost.length > 0) return `writes were answered and are not there: ${lost.join(' ')}`
@@ -120,7 +138,7 @@ async function play(seed: number, direct: Access, widgets: Kind<Widget>): Promis
   }
 }
 
-async function misbehave(proxy: Proxy, random: (below: number) => number): Promise<void> {
+async function misbehave(proxy: FaultyProxy, random: (below: number) => number): Promise<void> {
   const steps = 10 + random(12)
   for (let i = 0; i < steps; i++) {
     await pause(10 + random(120))
@@ -163,7 +181,12 @@ async function misbehave(proxy: Proxy, random: (below: number) => number): Promi
 }
 
 /** Creates, changes and deletes Widgets, and damages their ConfigMaps, on a good line. */
-async function change(direct: Access, widgets: Kind<Widget>, namespace: string, random: (below: number) => number): Promise<void> {
+async function change(
+  direct: Access,
+  widgets: Kind<Widget>,
+  namespace: string,
+  random: (below: number) => number,
+): Promise<void> {
   const { client } = direct
   const names = ['a', 'b', 'c', 'd', 'e', 'f']
   for (let i = 0; i < 40; i++) {
@@ -176,7 +199,11 @@ async function change(direct: Access, widgets: Kind<Widget>, namespace: string, 
       case 0:
       case 1:
       case 2:
-        await client.apply(widgets, { metadata: ref, spec: { value: String(random(1000)) } }, { fieldManager: 'writer' })
+        await client.apply(
+          widgets,
+          { metadata: ref, spec: { value: String(random(1000)) } },
+          { fieldManager: 'writer' },
+        )
         break
       case 3:
         await client.delete(widgets, ref).catch(ignore)
@@ -191,7 +218,11 @@ async function change(direct: Access, widgets: Kind<Widget>, namespace: string, 
 }
 
 /** Creates objects, one call after the other, each marked with its own number. Returns the numbers of the calls that were answered. */
-async function callRepeatedly(client: Access['client'], namespace: string, until: { over: boolean }): Promise<string[]> {
+async function callRepeatedly(
+  client: Access['client'],
+  namespace: string,
+  until: { over: boolean },
+): Promise<string[]> {
   const answered: string[] = []
   for (let call = 0; !until.over; call++) {
     try {
@@ -205,7 +236,12 @@ async function callRepeatedly(client: Access['client'], namespace: string, until
 }
 
 /** Waits until the cluster is as wished and the cache like the cluster. What still differs when patience ends. */
-async function converged(direct: Access, manager: ReturnType<typeof createManager>, widgets: Kind<Widget>, namespace: string) {
+async function converged(
+  direct: Access,
+  manager: ReturnType<typeof createManager>,
+  widgets: Kind<Widget>,
+  namespace: string,
+) {
   let differs = ''
   for (let i = 0; i < 400; i++) {
     const there = await direct.client.list(widgets, { namespace })
@@ -218,7 +254,10 @@ async function converged(direct: Access, manager: ReturnType<typeof createManage
           maps.get(widget.metadata.name)?.data?.['value'] !== widget.spec.value ||
           cached.get(widget.metadata)?.metadata.resourceVersion !== widget.metadata.resourceVersion,
       )
-      .map(({ metadata: { name }, spec, status }) => `${name} wishes ${spec.value}, status ${status?.observedValue}, map ${maps.get(name)?.data?.['value']}`)
+      .map(
+        ({ metadata: { name }, spec, status }) =>
+          `${name} wishes ${spec.value}, status ${status?.observedValue}, map ${maps.get(name)?.data?.['value']}`,
+      )
       .join('; ')
     if (cached.list().length !== there.length) differs += ` the cache has ${cached.list().length} of ${there.length}`
     if (differs === '') return undefined
@@ -229,7 +268,7 @@ async function converged(direct: Access, manager: ReturnType<typeof createManage
 
 function dice(seed: number): (below: number) => number {
   const source = xoroshiro128plus(seed)
-  return below => ((source.next() >>> 0) * below) / 2 ** 32 | 0
+  return below => (((source.next() >>> 0) * below) / 2 ** 32) | 0
 }
 
 function pause(ms: number): Promise<void> {
