@@ -7,11 +7,11 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { createRequire, isBuiltin } from 'node:module'
+import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
-import { build, type ImportKind, type Metafile, type Plugin } from 'esbuild'
-import manifest from './package.json' with { type: 'json' }
+import { build, type Metafile } from 'esbuild'
+import { dependencies } from './tools/dependencies.ts'
 
 const root = import.meta.dirname
 const entries = {
@@ -78,59 +78,6 @@ async function bundle(outdir: string): Promise<Metafile> {
     logLevel: 'warning',
   })
   return result.metafile
-}
-
-/**
- * Dependencies stay outside, but for parts of two that are costly as a whole: @kubernetes/client-node's KubeConfig (the whole package takes
- * 80 MB of memory), and undici's pool (its fetch, WebSocket and caches take 10). What those files need is taken in too, unless it is a
- * dependency of ours.
- */
-function dependencies(): Plugin {
-  return {
-    name: 'dependencies',
-    setup(esbuild) {
-      const clientFile = /^@kubernetes\/client-node\/dist\//
-      const ours = new Set(Object.keys(manifest.dependencies).filter(name => name !== 'undici'))
-      const builtins = 'builtin'
-      const parts = 'parts'
-
-      esbuild.onResolve({ filter: /^[^./]/ }, ({ path, importer, kind }) => {
-        if (isBuiltin(path)) return isSwallowed(path, kind) ? { path, namespace: builtins } : { path, external: true }
-        if (path === 'isomorphic-ws') return { path: 'ws', external: true }
-        if (path === 'undici') return { path, namespace: parts }
-        if (kind === 'entry-point' || clientFile.test(path) || path.startsWith('undici/')) return undefined
-        return !importer.includes('/node_modules/') || ours.has(path) ? { path, external: true } : undefined
-      })
-      esbuild.onLoad({ filter: /./, namespace: builtins }, ({ path }) => ({
-        contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)})`,
-      }))
-      esbuild.onLoad({ filter: /^undici$/, namespace: parts }, () => ({
-        resolveDir: root,
-        contents: `
-          export { default as Agent } from 'undici/lib/dispatcher/agent.js'
-          export { default as Pool } from 'undici/lib/dispatcher/pool.js'
-          export { default as ProxyAgent } from 'undici/lib/dispatcher/proxy-agent.js'
-          export { default as buildConnector } from 'undici/lib/core/connect.js'
-          export { default as errors } from 'undici/lib/core/errors.js'`,
-      }))
-      // Another HTTP parser, for who asks for it by an environment variable: half a megabyte that is never loaded.
-      esbuild.onLoad({ filter: /undici[/]lib[/]milo[/]/ }, () => ({ contents: `throw new Error('not in this build')` }))
-      // KubeConfig needs the generated client for one method of its own, which nobody here calls.
-      esbuild.onLoad({ filter: /client-node[/]dist[/]gen[/]index\.js$/ }, () => ({
-        contents: `
-          const none = () => { throw new TypeError("makeApiClient is client-node's own: import it from @kubernetes/client-node") }
-          export { none as createConfiguration, none as ServerConfiguration }`,
-      }))
-    },
-  }
-}
-
-/**
- * Whether a module of Node's own is asked for at run time instead of imported. An ES module has no `require` for the CommonJS packages in the
- * bundle; and importing node:http makes Node load its own fetch with it, 10 MB, for names that nobody uses.
- */
-function isSwallowed(path: string, kind: ImportKind): boolean {
-  return kind === 'require-call' || /^(node:)?https?$/.test(path)
 }
 
 /** Writes the declarations of everything the exported entries reach; answers what the compiler complained of, if anything. */

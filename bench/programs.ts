@@ -29,13 +29,13 @@ export const programs: Program[] = [
     name: 'shipmate',
     title: 'shipmate/runtime',
     isController: true,
-    async build() {
-      // It imports the package as a user does, so the package is built first.
-      await run(process.execPath, [here('../build.ts')])
-      const absent = ['kube.js', 'runtime.js'].find(file => !existsSync(here(`../dist/${file}`)))
-      if (absent !== undefined) throw new Error(`the build makes no dist/${absent} yet`)
-      return nodeProgram('shipmate')
-    },
+    build: () => packaged('shipmate'),
+  },
+  {
+    name: 'shipmate-apply',
+    title: 'shipmate/runtime, by server-side apply',
+    isController: true,
+    build: () => packaged('shipmate-apply'),
   },
   {
     name: reference,
@@ -62,6 +62,14 @@ export const programs: Program[] = [
     build: () => nodeProgram('floor'),
   },
 ]
+
+/** One that imports our package as a user does: so the package is built first. */
+async function packaged(name: string): Promise<[string, ...string[]]> {
+  await run(process.execPath, [here('../build.ts')])
+  const absent = ['kube.js', 'runtime.js'].find(file => !existsSync(here(`../dist/${file}`)))
+  if (absent !== undefined) throw new Error(`the build makes no dist/${absent}`)
+  return nodeProgram(name)
+}
 
 /** Strips the types beforehand, as a package does for its users; the dependencies stay in node_modules. */
 async function nodeProgram(name: string): Promise<[string, ...string[]]> {

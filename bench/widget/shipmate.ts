@@ -1,5 +1,8 @@
 /**
  * The Widget work on Shipmate's runtime: for each Widget a ConfigMap of its name with its value, and the value in its status.
+ *
+ * The same writes as the Go program beside it (create, update, status), so that what is compared is the runtimes; shipmate-apply.ts does
+ * the same by server-side apply.
  */
 import { ConfigMap, defineKind } from 'shipmate/kube'
 import { createManager } from 'shipmate/runtime'
@@ -21,7 +24,9 @@ manager
   .reconcile(async ({ object, client }) => {
     const { name } = object.metadata
     const { value } = object.spec
-    await client.apply(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
+    const known = await client.find(ConfigMap, object.metadata)
+    if (!known) await client.create(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
+    else if (known.data?.['value'] !== value) await client.update(ConfigMap, { ...known, data: { value } })
     await client.status(Widget, object, { observedValue: value })
   })
 await manager.start()
