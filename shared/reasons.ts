@@ -117,7 +117,6 @@ export const reasons = {
     todo: 'Install the CRD, if it is wanted.',
   },
   LeaderElection: { means: 'A replica became, or stopped being, the leader.', retried: false, todo: 'Nothing.' },
-  ReconcileFailed: { means: 'A reconciliation ended with an error.', retried: true, todo: 'Read the message.' },
 } as const satisfies Record<string, Entry>
 
 export type Reason = keyof typeof reasons

@@ -13,7 +13,8 @@ type Fields = Readonly<Record<string, Value>>
 export function isApplied(wished: object, live: object, manager: string): boolean {
   const managed = (live as { metadata?: { managedFields?: readonly ManagedFields[] } }).metadata?.managedFields
   const entry = managed?.find(one => one.manager === manager && one.operation === 'Apply' && !one.subresource)
-  if (!entry?.fieldsV1) return false
+  // Applied in another version of the API, the server would at least write down that it is now this one.
+  if (!entry?.fieldsV1 || entry.apiVersion !== (live as { apiVersion?: string }).apiVersion) return false
   const { apiVersion: _, kind: __, metadata, ...body } = wished as Fields
   const { name: ___, namespace: ____, ...rest } = (metadata ?? {}) as Fields
   // The server does not record ownership of a thing's own name and type.
@@ -47,23 +48,32 @@ function mapMatches(wished: Fields, live: Fields, owned: FieldsV1): boolean {
 function listMatches(wished: readonly Value[], live: readonly Value[], owned: FieldsV1): boolean {
   const paths = Object.keys(owned).filter(path => path !== '.')
   if (paths.length !== wished.length) return false
-  return paths.every(path => {
-    const below = owned[path] as FieldsV1
+  /** For each item wished, by its place, where it is. */
+  const places: number[] = []
+  const isThere = paths.every(path => {
+    // By its place in the list: only the server knows what has become of that.
+    if (path.startsWith('i:')) return false
     const id: Value = JSON.parse(path.slice(2))
-    if (path.startsWith('v:')) return wished.some(item => same(item, id)) && live.some(item => same(item, id))
-    if (path.startsWith('i:')) return matches(wished[id as number], live[id as number], below)
-    const item = wished.find(one => hasKeys(one, id as Fields, true))
-    const there = live.find(one => hasKeys(one, id as Fields, false))
-    return item !== undefined && there !== undefined && matches(item, there, below)
+    const isValue = path.startsWith('v:')
+    const place = isValue ? wished.findIndex(item => same(item, id)) : wishedPlace(wished, id as Fields, places)
+    const there = live.findIndex(item => (isValue ? same(item, id) : hasKeys(item, id as Fields)))
+    if (place < 0 || there < 0) return false
+    places[place] = there
+    return isValue || matches(wished[place], live[there], owned[path] as FieldsV1)
   })
+  // The server puts items in the order in which they are wished.
+  return isThere && wished.every((_, i) => (places[i] ?? -1) > (i === 0 ? -1 : (places[i - 1] as number)))
 }
 
-/** Keys have defaults (a port's protocol) that a wish may leave out. */
-function hasKeys(item: Value, keys: Fields, mayLack: boolean): boolean {
-  return (
-    isMap(item) &&
-    Object.entries(keys).every(([name, value]) => same(item[name], value) || (mayLack && item[name] === undefined))
-  )
+/** Keys have defaults (a port's protocol) that a wish may leave out: then it is whichever item no other has taken. */
+function wishedPlace(wished: readonly Value[], keys: Fields, taken: readonly (number | undefined)[]): number {
+  const exact = wished.findIndex(item => hasKeys(item, keys))
+  if (exact >= 0) return exact
+  return wished.findIndex((item, i) => taken[i] === undefined && isMap(item) && hasKeys({ ...keys, ...item }, keys))
+}
+
+function hasKeys(item: Value, keys: Fields): boolean {
+  return isMap(item) && Object.entries(keys).every(([name, value]) => same(item[name], value))
 }
 
 /** Equal as JSON. */
@@ -78,17 +88,31 @@ export function same(a: Value, b: Value): boolean {
   )
 }
 
-/** What turns `from` into `to`, as a merge patch (RFC 7386); undefined where they are the same. */
+/**
+ * What turns `from` into `to`, as a merge patch (RFC 7386); undefined where they are the same. Such a patch cannot say null: a field of a map
+ * that is null is one that is not there.
+ */
 export function mergePatchOf(from: Value, to: Value): Value {
-  if (!isMap(from) || !isMap(to)) return same(from, to) ? undefined : to
+  if (!isMap(to)) return same(from, to) ? undefined : to
+  if (!isMap(from)) return withoutNulls(to)
   const patch: Record<string, Value> = {}
-  for (const name of Object.keys(from)) if (to[name] === undefined && from[name] !== undefined) patch[name] = null
+  for (const name of Object.keys(from)) if (isAbsent(to[name]) && !isAbsent(from[name])) patch[name] = null
   for (const [name, value] of Object.entries(to)) {
-    if (value === undefined) continue
+    if (isAbsent(value)) continue
     const change = mergePatchOf(from[name], value)
     if (change !== undefined) patch[name] = change
   }
   return isEmpty(patch) ? undefined : patch
+}
+
+function withoutNulls(value: Value): Value {
+  if (!isMap(value)) return value
+  const there = Object.entries(value).filter(([, below]) => !isAbsent(below))
+  return Object.fromEntries(there.map(([name, below]) => [name, withoutNulls(below)]))
+}
+
+function isAbsent(value: Value): boolean {
+  return value === undefined || value === null
 }
 
 function isMap(value: Value): value is Fields {

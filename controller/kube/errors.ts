@@ -163,6 +163,10 @@ export function errorOfStatus(
       return new TooManyRequests(code, target, answer, retryAfter)
   }
   const words = answer.message || answer.reason || 'no reason given'
+  // How the server says that an object to be applied does not fit its kind: no trouble of its own, and no passing one.
+  if (code === 500 && words.startsWith('failed to create typed patch object')) {
+    return new Invalid('Invalid', 'never', code, target, answer)
+  }
   if (code >= 500) {
     // A 503 with a Retry-After is the server's own word that it did not act; a 500 or 504 is not, with or without.
     const mayHaveActed = !(code === 503 && retryAfter !== undefined)

@@ -180,12 +180,15 @@ export class Store<T extends object> {
     }
   }
 
-  /** Everything is gone: the kind is no longer served. */
+  /** Everything is gone: the kind is no longer served. Answers to writes of before may still be on their way. */
   clear(namespace?: string): void {
-    this.#told.delete(namespace ?? '')
     const isInside = (key: string) => namespace === undefined || key.startsWith(`${namespace}/`)
     for (const key of this.#erased.keys()) if (isInside(key)) this.#erased.delete(key)
-    for (const [key, object] of this.#objects) if (isInside(key)) this.#drop(key, object, object, false)
+    for (const [key, object] of this.#objects) {
+      if (!isInside(key)) continue
+      this.#tellUpTo(object)
+      this.#drop(key, object, object, false)
+    }
   }
 
   #tellUpTo({ metadata }: Live<T>): void {

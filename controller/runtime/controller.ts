@@ -9,6 +9,7 @@
 import { type Clock, systemClock } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import type { Log, Logger } from '../../shared/log.ts'
+import type { Reason } from '../../shared/reasons.ts'
 import type { Cache } from '../kube/cache.ts'
 import type { CachedClient, Write } from '../kube/cached.ts'
 import type { EventRecorder } from '../kube/events.ts'
@@ -92,6 +93,8 @@ type End = ReturnType<ReturnType<Metrics['controller']>['begin']>
 interface Watched {
   readonly informer: Informer<object>
   readonly optional: boolean
+  /** Whether it is known what there is of it, if only that it is not served. */
+  isSettled: boolean
   /** Begins to listen. */
   readonly subscribe: () => () => void
 }
@@ -176,13 +179,14 @@ export class Controller<T extends object> {
     this.#queue.add(this.#keyOf(ref), { ...options, reason })
   }
 
-  /** What it waits for before it works, and what its readiness depends on. */
+  /** What it cannot work without. */
   get required(): Informer<object>[] {
     return this.#watched.filter(({ optional }) => !optional).map(({ informer }) => informer)
   }
 
-  get optional(): Informer<object>[] {
-    return this.#watched.filter(({ optional }) => optional).map(({ informer }) => informer)
+  /** Optional kinds of which it is not known yet whether they are there: until then it does not work either. */
+  get unsettled(): Informer<object>[] {
+    return this.#watched.filter(({ optional, isSettled }) => optional && !isSettled).map(({ informer }) => informer)
   }
 
   /** Works until `stopping` is aborted, then finishes what is under way; `cancelled` calls that off too. */
@@ -308,11 +312,11 @@ export class Controller<T extends object> {
       .slice(0, 3)
       .join(', ')
     log.warn(
-      { reason: 'HotLoop', holdMs: hold, writes: what },
+      { reason: 'HotLoop' satisfies Reason, holdMs: hold, writes: what },
       'written again and again without getting further: slowed down',
     )
     this.#around.events.record(object, {
-      ...{ type: 'Warning', reason: 'HotLoop', action: 'SlowDown' },
+      ...{ type: 'Warning', reason: 'HotLoop' satisfies Reason, action: 'SlowDown' },
       note: `${this.name} writes again and again without getting further (${what}), and is slowed down`,
     })
   }
@@ -343,7 +347,11 @@ export class Controller<T extends object> {
         // A new wish is worth a try, whatever the last one led to.
         if (informer === (this.#informer as unknown) && hasNewWish(change)) this.#queue.release(change.key)
       })
-    this.#watched.push({ informer: informer as unknown as Informer<object>, optional, subscribe })
+    const watched = { informer: informer as unknown as Informer<object>, optional, isSettled: false, subscribe }
+    void informer.settled.then(() => {
+      watched.isSettled = true
+    })
+    this.#watched.push(watched)
   }
 
   /** What a function of the user's says; `otherwise`, and a line in the log, if it throws: what happened must not be lost for that. */

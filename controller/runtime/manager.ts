@@ -9,14 +9,16 @@ import { setFlagsFromString } from 'node:v8'
 import { type Clock, systemClock } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { createLog, type Log, type LogOptions } from '../../shared/log.ts'
+import type { Reason } from '../../shared/reasons.ts'
 import { type Access, type AccessOptions, connect, connectThrough } from '../kube/access.ts'
 import { Cache, type CacheOptions } from '../kube/cache.ts'
 import { CachedClient } from '../kube/cached.ts'
 import type { Client } from '../kube/client.ts'
-import { createElection, type Election, type ElectionOptions } from '../kube/election.ts'
+import { createElection, type Election, type ElectionOptions, type Standing } from '../kube/election.ts'
 import { createEventRecorder, type EventRecorder } from '../kube/events.ts'
 import type { Informer } from '../kube/informer.ts'
-import { type Kind, resourceOf } from '../kube/kind.ts'
+import { apiVersionOf, type Kind, resourceOf } from '../kube/kind.ts'
+import { Lease } from '../kube/kinds.ts'
 import { createPresence } from '../kube/presence.ts'
 import type { Health } from '../kube/reflector.ts'
 import type { Interceptor, Send } from '../kube/transport.ts'
@@ -303,9 +305,9 @@ export class Manager {
   }
 
   #readiness(): Checks {
-    const required = this.#controllers.flatMap(controller => controller.required)
+    const needed = this.#controllers.flatMap(({ required, unsettled }) => [...required, ...unsettled])
     return Object.fromEntries(
-      required.map(informer => [`watch-${resourceOf(informer.kind)}`, () => wrongWith(informer, this.#clock)]),
+      needed.map(informer => [`watch-${resourceOf(informer.kind)}`, () => wrongWith(informer, this.#clock)]),
     )
   }
 
@@ -315,7 +317,10 @@ export class Manager {
     if (health.is === 'failing') this.metrics.watchFailures.labels(labels).inc()
     const { logger } = this.log
     if (health.is === 'absent')
-      logger.warn({ ...labels, reason: 'KindAbsent' }, `${labels.resource} is not served: watched as soon as it is`)
+      logger.warn(
+        { ...labels, reason: 'KindAbsent' satisfies Reason },
+        `${labels.resource} is not served: watched as soon as it is`,
+      )
     if (health.is === 'failing')
       logger.warn({ ...labels, failures: health.failures }, `watching fails, and is tried again: ${health.why}`)
     if (health.is === 'watching') logger.debug(labels, 'watching')
@@ -324,7 +329,14 @@ export class Manager {
   #contest(options: NonNullable<ManagerOptions['leaderElection']>): Election {
     const log = this.log.child({ part: 'election' })
     const leading = this.metrics.leading.labels({ name: options.name })
-    const onChange = (standing: { leading: boolean }) => leading.set(standing.leading ? 1 : 0)
+    const metadata = { name: options.name, namespace: options.namespace ?? this.client.namespace }
+    const lease = { apiVersion: apiVersionOf(Lease), kind: Lease.kind, metadata }
+    const onChange = (standing: Standing) => {
+      leading.set(standing.leading ? 1 : 0)
+      if (!standing.leading) return
+      const news = { type: 'Normal', reason: 'LeaderElection' satisfies Reason, action: 'Lead' } as const
+      this.events.record(lease, { ...news, note: `${standing.leader} became the leader` })
+    }
     return createElection(this.#access.clientAside(), {
       ...options,
       clock: this.#clock,

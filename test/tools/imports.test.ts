@@ -125,7 +125,7 @@ describe('@kubernetes/client-node', () => {
     expect(check({ 'controller/kube/client.ts': statement })).toEqual([])
   })
 
-  test.each(['configfile', 'kubeconfig', 'exec', 'portforward'])('is loaded by controller/kube/%s.ts', name => {
+  test.each(['configfile', 'kubeconfig'])('is loaded by controller/kube/%s.ts', name => {
     expect(check({ [`controller/kube/${name}.ts`]: code })).toEqual([])
   })
 
