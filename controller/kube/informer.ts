@@ -15,7 +15,7 @@ import type { Labels } from './url.ts'
 export interface InformerOptions<T extends object> extends Omit<ReflectorOptions, 'namespace' | 'onHealth'> {
   /** Default: all. */
   readonly namespaces?: readonly string[] | undefined
-  /** Ways to find objects, beside `owner` (the uid of the controlling owner), which is always there. */
+  /** Ways to find objects: `byLabel`, or any function; beside `owner` (the uid of the controlling owner), which is always there. */
   readonly indices?: Readonly<Record<string, Indexer<T>>> | undefined
   /** Takes out of an object what need not be kept, to save memory. managedFields go by themselves. */
   readonly transform?: ((object: Live<T>) => void) | undefined
@@ -155,6 +155,14 @@ export class Informer<T extends object> {
     if (this.hasSynced) this.#synced.resolve()
     if (this.#reflectors.every(({ synced, reflector }) => synced || reflector.health.is === 'absent'))
       this.#settled.resolve()
+  }
+}
+
+/** An index by the value of a label. */
+export function byLabel(name: string): Indexer<object> {
+  return object => {
+    const value = object.metadata.labels?.[name]
+    return value === undefined ? [] : [value]
   }
 }
 

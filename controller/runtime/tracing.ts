@@ -1,7 +1,7 @@
 /**
  * OpenTelemetry spans, when an SDK is there; nothing at all when it is not.
  *
- * @opentelemetry/api is an optional peer: whoever registers an SDK has it, and nobody else pays for it.
+ * @opentelemetry/api alone does nothing; it is loaded when the manager starts, and finds an SDK whenever one is registered.
  */
 import type { Attributes, Span } from '@opentelemetry/api'
 import { messageOf } from '../../shared/errors.ts'
