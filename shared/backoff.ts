@@ -10,7 +10,10 @@ export interface Backoff {
   readonly jitter?: number
 }
 
-/** The delay before try `failures + 1`: doubles with each failure from `first` up to `longest`, then loses a random part of `jitter`. */
+/**
+ * The delay before try `failures + 1`: doubles with each failure from `first` up to `longest`, then loses a random part
+ * of `jitter`.
+ */
 export function delay(backoff: Backoff, failures: number, random: () => number): number {
   const full = Math.min(backoff.first * 2 ** Math.min(Math.max(failures - 1, 0), 60), backoff.longest)
   return full * (1 - (backoff.jitter ?? 0.5) * random())

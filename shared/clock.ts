@@ -16,7 +16,9 @@ export interface Timer {
   cancel(): void
 }
 
-/** The longest delay that a Node timer takes; above it Node would fire at once. Longer ones are waited for in pieces. */
+/**
+ * The longest delay that a Node timer takes; above it Node would fire at once. Longer ones are waited for in pieces.
+ */
 const longest = 2 ** 31 - 1
 
 export const systemClock: Clock = {
@@ -35,7 +37,10 @@ export const systemClock: Clock = {
   },
 }
 
-/** Resolves after `ms`, or rejects with the signal's reason as soon as it is aborted. Leaves no timer and no listener behind. */
+/**
+ * Resolves after `ms`, or rejects with the signal's reason as soon as it is aborted. Leaves no timer and no listener
+ * behind.
+ */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)

@@ -1,5 +1,6 @@
 /**
- * The root of every error that Shipmate throws: a code from the one list in reasons.ts, and whether trying again can help.
+ * The root of every error that Shipmate throws: a code from the one list in reasons.ts, and whether trying again can
+ * help.
  */
 import type { ErrorCode } from './reasons.ts'
 

@@ -11,6 +11,7 @@ import { type Health, Reflector, type ReflectorOptions } from './reflector.ts'
 import { selectionOf } from './selector.ts'
 import { type Indexer, type Listener, Store } from './store.ts'
 import type { Labels } from './url.ts'
+import { compareVersions } from './versions.ts'
 
 export interface InformerOptions<T extends object> extends Omit<ReflectorOptions, 'namespace' | 'onHealth'> {
   /** Default: all. */
@@ -137,8 +138,12 @@ export class Informer<T extends object> {
 
   /** We wrote this. What is not among the objects that are watched is not kept: nobody would tell when it changes. */
   wrote(object: Live<T>): void {
-    const isWatched = this.watches(object.metadata.namespace) && this.#selects(object)
-    if (isWatched || this.get(object.metadata)) this.#store.wrote(object)
+    const { uid, namespace, resourceVersion } = object.metadata
+    const known = this.get(object.metadata)?.metadata
+    const isWatched = this.watches(namespace) && this.#selects(object)
+    if (isWatched || known?.uid === uid) this.#store.wrote(object)
+    // A namesake that is not watched has taken its place.
+    else if (known && compareVersions(known.resourceVersion, resourceVersion) < 0) this.erased(object.metadata, known.uid)
   }
 
   /** Whether objects of that namespace are watched. */

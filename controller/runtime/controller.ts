@@ -2,7 +2,8 @@
  * Brings the objects of one kind to what they wish, one key at a time each, many keys at once.
  *
  * Guarantees
- *   - A change of an object, of what it owns, or of what is mapped to it leads to a reconciliation that begins after the change is visible.
+ *   - A change of an object, of what it owns, or of what is mapped to it leads to a reconciliation that begins after
+ *     the change is visible.
  *   - No two reconciliations of one object at once. What a reconcile function throws concerns its own key alone.
  *   - Work begins when every required kind has been read whole, and ends, finished or called off, before `run` returns.
  */
@@ -21,6 +22,7 @@ import type { Metrics } from './metrics.ts'
 import { type Outcome, outcomeOf, outcomeOfError, type Result } from './outcome.ts'
 import type { Predicate } from './predicates.ts'
 import { type Addition, type Item, priorities, Queue, type QueueOptions } from './queue.ts'
+import { Source } from './source.ts'
 import type { Tracing } from './tracing.ts'
 
 export interface ControllerOptions {
@@ -30,7 +32,10 @@ export interface ControllerOptions {
   readonly concurrency?: number | undefined
   /** Which changes of the object itself count. Default: all. */
   readonly when?: Predicate | undefined
-  /** Reconcile every object again every so many milliseconds, behind everything else. Default: never; the watches are trusted. */
+  /**
+   * Reconcile every object again every so many milliseconds, behind everything else. Default: never; the watches are
+   * trusted.
+   */
   readonly resync?: number | undefined
   readonly backoff?: QueueOptions['backoff']
   readonly hotLoop?: HotLoopOptions | undefined
@@ -39,7 +44,10 @@ export interface ControllerOptions {
 export interface WatchedOptions<T extends object> {
   /** Which changes count. Default: all. */
   readonly when?: Predicate<T> | undefined
-  /** The kind may be absent: then the controller works without it, and watches it as soon as its CRD is there. Default false. */
+  /**
+   * The kind may be absent: then the controller works without it, and watches it as soon as its CRD is there. Default
+   * false.
+   */
   readonly optional?: boolean | undefined
 }
 
@@ -109,7 +117,7 @@ export class Controller<T extends object> {
   readonly #log: Logger
   readonly #informer: Informer<T>
   readonly #watched: Watched[] = []
-  readonly #sources: AsyncIterable<Trigger>[] = []
+  readonly #sources: Source<Trigger>[] = []
   readonly #hotLoop: HotLoop
   readonly #metrics: ReturnType<Metrics['controller']>
   #queue: Queue
@@ -140,7 +148,10 @@ export class Controller<T extends object> {
     this.#watch(kind, change => [change.object.metadata], { when: options.when as Predicate<T> | undefined })
   }
 
-  /** Also when something changes that an object of this kind controls, by owner reference. What is applied to it is compared first. */
+  /**
+   * Also when something changes that an object of this kind controls, by owner reference. What is applied to it is
+   * compared first.
+   */
   owns<O extends object>(kind: Kind<O>, options: WatchedOptions<O> = {}): this {
     this.#around.cache.informer(kind).keepManager(this.#around.client.live.fieldManager)
     this.#watch(kind, change => this.#ownersOf(change.object), options)
@@ -157,9 +168,9 @@ export class Controller<T extends object> {
     return this
   }
 
-  /** Also when `source` says so. It is read while the controller works, and closed when that ends. */
+  /** Also when `source` says so. It is read while the controller works, and closed when the manager stops. */
   from(source: AsyncIterable<Trigger>): this {
-    this.#sources.push(source)
+    this.#sources.push(new Source(source))
     return this
   }
 
@@ -213,7 +224,15 @@ export class Controller<T extends object> {
     await Promise.all([...workers, ...sources])
   }
 
-  /** Waits until every required kind has been read, and every optional one has been or is absent. False if stopped before. */
+  /** It does not run again: closes what it reads. */
+  close(): void {
+    for (const source of this.#sources) source.close()
+  }
+
+  /**
+   * Waits until every required kind has been read, and every optional one has been or is absent. False if stopped
+   * before.
+   */
   async #settled(signal: AbortSignal): Promise<boolean> {
     const ready = Promise.all(
       this.#watched.map(({ informer, optional }) => (optional ? informer.settled : informer.synced)),
@@ -354,7 +373,10 @@ export class Controller<T extends object> {
     this.#watched.push(watched)
   }
 
-  /** What a function of the user's says; `otherwise`, and a line in the log, if it throws: what happened must not be lost for that. */
+  /**
+   * What a function of the user's says; `otherwise`, and a line in the log, if it throws: what happened must not be
+   * lost for that.
+   */
   #ask<R>(what: string, question: () => R, otherwise: R): R {
     try {
       return question()
@@ -375,34 +397,13 @@ export class Controller<T extends object> {
     return [this.kind.namespaced ? { name: owner.name, namespace: object.metadata.namespace } : { name: owner.name }]
   }
 
-  async #read(source: AsyncIterable<Trigger>, signal: AbortSignal): Promise<void> {
-    let iterator: AsyncIterator<Trigger> | undefined
-    /** Ends the wait for the next one. */
-    let leave = () => {}
-    const stop = () => leave()
-    signal.addEventListener('abort', stop, { once: true })
+  async #read(source: Source<Trigger>, signal: AbortSignal): Promise<void> {
+    const wake = ({ ref, ...addition }: Trigger) => this.#queue.add(this.#keyOf(ref), addition)
     try {
-      const all = source[Symbol.asyncIterator]()
-      iterator = all
-      while (!signal.aborted) {
-        // No race with a promise that outlives the round: that one would keep something of every round.
-        const next = await new Promise<IteratorResult<Trigger>>((resolve, reject) => {
-          leave = () => resolve({ done: true, value: undefined })
-          Promise.resolve(all.next()).then(resolve, reject)
-        })
-        if (next.done) break
-        const { ref, reason, priority, after } = next.value
-        this.#queue.add(this.#keyOf(ref), { reason, priority, after })
-      }
+      await source.read(wake, signal)
     } catch (error) {
       this.#log.error({ err: error }, `a source of wake-ups ended with an error: ${messageOf(error)}`)
-    } finally {
-      signal.removeEventListener('abort', stop)
     }
-    // Not awaited: an iterator that waits for its next value may not return before it has one.
-    void Promise.resolve()
-      .then(() => iterator?.return?.())
-      .catch(() => undefined)
   }
 
   #resync() {

@@ -1,8 +1,8 @@
 /**
  * /healthz, /readyz, /metrics and /log-level over HTTP.
  *
- * Guarantees: an answer never waits for anything but the checks themselves; a check that throws is a check that failed; the log level can
- * be changed from the same machine (or pod) only. Nothing else is served.
+ * Guarantees: an answer never waits for anything but the checks themselves; a check that throws is a check that failed;
+ * the log level can be changed from the same machine (or pod) only. Nothing else is served.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

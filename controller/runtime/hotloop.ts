@@ -1,8 +1,9 @@
 /**
  * Finds a key that is written again and again without getting anywhere, and says how long to hold it.
  *
- * Guarantee: a key whose reconciliations change the cluster more than `burst` times in a row, faster than one in `refill`, while nobody
- * else changes its spec, is held; a new generation, or quiet, sets it free. A legitimate busy key is slowed down, never stopped.
+ * Guarantee: a key whose reconciliations change the cluster more than `burst` times in a row, faster than one in
+ * `refill`, while nobody else changes its spec, is held; a new generation, or quiet, sets it free. A legitimate busy
+ * key is slowed down, never stopped.
  */
 import { type Clock, systemClock } from '../../shared/clock.ts'
 
@@ -40,8 +41,8 @@ export class HotLoop {
   }
 
   /**
-   * A reconciliation of `key` changed the cluster. `generation` is the one that it began with; `after` the one that it left, if it wrote the
-   * spec itself. Returns milliseconds to hold it, and 0 for none.
+   * A reconciliation of `key` changed the cluster. `generation` is the one that it began with; `after` the one that it
+   * left, if it wrote the spec itself. Returns milliseconds to hold it, and 0 for none.
    */
   wrote(key: string, generation: number | undefined, after = generation): number {
     const now = this.#clock.monotonic()

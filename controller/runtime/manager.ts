@@ -1,12 +1,13 @@
 /**
  * What a process of controllers needs around them: connection, cache, election, events, health, metrics, log, signals.
  *
- * Guarantees: it starts and stops in order. Starting: servers, watches, election, work. Stopping, within the grace period: no new work, work
- * under way is finished or called off, the lease is released, events are written, watches and connections closed, servers last. Losing the
- * lease stops the work, not the process.
+ * Guarantees: it starts and stops in order. Starting: servers, watches, election, work. Stopping, within the grace
+ * period: no new work, work under way is finished, called off or left behind with nothing to write through, the lease
+ * is released, events are written, watches and connections closed, servers last. Losing the lease stops the work, not
+ * the process.
  */
 import { setFlagsFromString } from 'node:v8'
-import { type Clock, systemClock } from '../../shared/clock.ts'
+import { type Clock, systemClock, type Timer } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { createLog, type Log, type LogOptions } from '../../shared/log.ts'
 import type { Reason } from '../../shared/reasons.ts'
@@ -38,15 +39,18 @@ export interface ManagerOptions extends AccessOptions {
   readonly metrics?: Address | undefined
   readonly log?: LogOptions | Log | undefined
   /**
-   * Milliseconds from the wish to stop to the end of `start`. Work under way is called off when four fifths are over, and left behind when
-   * nine tenths are. Default 30,000.
+   * Milliseconds from the wish to stop to the end of `start`. Work under way is called off when four fifths are over,
+   * and left behind when nine tenths are. Default 30,000.
    */
   readonly gracePeriod?: number | undefined
   /** Stop on SIGTERM and SIGINT. Default true. */
   readonly signals?: boolean | undefined
   /** Log promises that are rejected with nobody waiting, instead of letting them end the process. Default true. */
   readonly containRejections?: boolean | undefined
-  /** Keep the young generation of the heap small: a fifth less memory, for a little more garbage collection. Default true. */
+  /**
+   * Keep the young generation of the heap small: a fifth less memory, for a little more garbage collection. Default
+   * true.
+   */
   readonly compact?: boolean | undefined
   readonly cache?: CacheOptions | undefined
   /** Instead of a connection of its own: for tests. */
@@ -57,11 +61,17 @@ export interface ManagerOptions extends AccessOptions {
 /** Something else that runs while this process leads. */
 export type Task = (signal: AbortSignal) => Promise<void>
 
-/** A watch that has failed for so long is dead to whoever asks for readiness; shorter failures are everyday reconnections. */
+/**
+ * A watch that has failed for so long is dead to whoever asks for readiness; shorter failures are everyday
+ * reconnections.
+ */
 const deadAfter = 5000
 
-/** When, as a share of the grace period, work is called off, left behind, and events are given up. The rest is for closing what is open. */
-const shares = { callOff: 0.8, leaveBehind: 0.9, giveUp: 0.97 }
+/**
+ * When, as shares of the grace period: work is called off; what still goes on is left behind; the lease must be
+ * released; events must be written. The rest is for closing what is open.
+ */
+const shares = { callOff: 0.8, leaveBehind: 0.9, release: 0.95, flush: 0.98 }
 
 export function createManager(options: ManagerOptions = {}): Manager {
   return new Manager(options)
@@ -196,12 +206,13 @@ export class Manager {
       const work = this.election
         ? this.election.run(lead => this.#lead(lead), this.#stopping.signal)
         : this.#lead(this.#stopping.signal)
-      await this.#inTime(work)
+      await this.#inTime(work, 'release', 'the lease was not released in time: a successor waits until it runs out')
       await this.#flush()
       if (this.#failure) throw this.#failure.error
     } finally {
       this.#stopping.abort('stopping')
       watching.abort('stopping')
+      for (const controller of this.#controllers) controller.close()
       await cache
       this.events.stop()
       await this.#access.close()
@@ -214,7 +225,7 @@ export class Manager {
   /** The work itself, while we lead. */
   async #lead(signal: AbortSignal): Promise<void> {
     const cancelled = new AbortController()
-    let timer: { cancel(): void } | undefined
+    let timer: Timer | undefined
     const stop = () => {
       // Without the lease there is no time to finish anything; on a stop there is.
       if (signal.reason instanceof ShipmateError && signal.reason.code === 'NotLeading') cancelled.abort(signal.reason)
@@ -226,7 +237,10 @@ export class Manager {
         this.#guard(() => controller.run(signal, cancelled.signal), signal),
       )
       const tasks = this.#tasks.map(task => this.#guard(() => task(signal), signal))
-      await Promise.all([...controllers, ...tasks, aborted(signal)])
+      const all = Promise.all([...controllers, ...tasks, aborted(signal)])
+      const words = `work did not end within ${Math.round(this.#grace * shares.leaveBehind)} ms and is left behind`
+      // Only on a stop, when the gate shuts for good: who loses the lease may lead again, and must not meet itself.
+      await this.#inTime(all, 'leaveBehind', `${words}: reconcile functions must heed their signal`)
     } finally {
       timer?.cancel()
       signal.removeEventListener('abort', stop)
@@ -257,30 +271,32 @@ export class Manager {
 
   async #flush(): Promise<void> {
     const late = new AbortController()
-    const timer = this.#clock.after(this.#left('giveUp'), () => late.abort())
+    const timer = this.#clock.after(this.#left('flush'), () => late.abort())
     await this.events.flush(late.signal).catch(() => undefined)
     timer.cancel()
   }
 
-  /** Waits for the work, but once it is asked to stop no longer than the grace period allows. */
-  async #inTime(work: Promise<void>): Promise<void> {
-    let timer: { cancel(): void } | undefined
-    const late = aborted(this.#stopping.signal).then(
-      () =>
-        new Promise<void>(resolve => {
-          const left = this.#left('leaveBehind')
-          timer = this.#clock.after(left, () => {
-            this.log.logger.error(
-              `work did not end within ${Math.round(left)} ms and is left behind: reconcile functions must heed their signal`,
-            )
-            resolve()
-          })
-        }),
-    )
+  /**
+   * Waits for `work`; once all is to stop, only until a share of the grace period is over. Then the log says in `words`
+   * what was not waited for.
+   */
+  async #inTime(work: Promise<unknown>, share: keyof typeof shares, words: string): Promise<void> {
+    const { signal } = this.#stopping
+    const late = Promise.withResolvers<void>()
+    let timer: Timer | undefined
+    const stop = () => {
+      timer = this.#clock.after(this.#left(share), () => {
+        this.log.logger.error(words)
+        late.resolve()
+      })
+    }
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
     try {
-      await Promise.race([work, late])
+      await Promise.race([work, late.promise])
     } finally {
       timer?.cancel()
+      signal.removeEventListener('abort', stop)
     }
   }
 

@@ -1,5 +1,6 @@
 /**
- * What can be counted, under controller-runtime's names and labels, so that its dashboards and alerts work; our own begin with `shipmate_`.
+ * What can be counted, under controller-runtime's names and labels, so that its dashboards and alerts work; our own
+ * begin with `shipmate_`.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type Clock, systemClock } from '../../shared/clock.ts'

@@ -5,7 +5,10 @@ import { inspect } from 'node:util'
 import { ShipmateError } from '../../shared/errors.ts'
 import { TooManyRequests, Unavailable } from '../kube/errors.ts'
 
-/** What a reconcile function returns: nothing, when it is done until something happens; or when to come back at the latest. */
+/**
+ * What a reconcile function returns: nothing, when it is done until something happens; or when to come back at the
+ * latest.
+ */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is one that is done.
 export type Result = void | { readonly requeueAfter: number }
 

@@ -1,5 +1,6 @@
 /**
- * Which changes are worth a reconciliation. Pure functions of a change; what exists when the controller starts, comes or goes always is.
+ * Which changes are worth a reconciliation. Pure functions of a change; what exists when the controller starts, comes
+ * or goes always is.
  */
 import { same } from '../kube/applied.ts'
 import type { Change } from '../kube/store.ts'
@@ -20,7 +21,10 @@ export const deletion: Predicate = ({ type, old, object }) =>
   type === 'removed' ||
   (object.metadata.deletionTimestamp !== undefined && old?.metadata.deletionTimestamp === undefined)
 
-/** Not what we wrote ourselves, as far as that is known: what a watch tells before our write is answered passes for somebody else's. */
+/**
+ * Not what we wrote ourselves, as far as that is known: what a watch tells before our write is answered passes for
+ * somebody else's.
+ */
 export const byOthers: Predicate = ({ own }) => !own
 
 export function any<T extends object>(...predicates: Predicate<T>[]): Predicate<T> {

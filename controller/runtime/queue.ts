@@ -2,9 +2,10 @@
  * The keys that wait to be reconciled.
  *
  * Guarantees
- *   - A key waits at most once, and is never worked on twice at the same time; what is added meanwhile is worked on afterwards.
- *   - Higher priorities first; within one, the namespaces take turns; within those, first come, first served. No priority is starved: every
- *     eighth turn is for the one whose last turn is the longest ago.
+ *   - A key waits at most once, and is never worked on twice at the same time; what is added meanwhile is worked on
+ *     afterwards.
+ *   - Higher priorities first; within one, the namespaces take turns; within those, first come, first served. No
+ *     priority is starved: every eighth turn is for the one whose last turn is the longest ago.
  *   - A key's backoff grows by its own failures alone, and an addition from outside is not held up by it.
  *   - Why a key was added is kept, merged and handed over with it.
  */
@@ -25,7 +26,10 @@ export interface Addition {
 
 export interface Item {
   readonly key: string
-  /** Every different reason since it was last worked on, oldest first; at most 16, then "and N more" for all additions after them. */
+  /**
+   * Every different reason since it was last worked on, oldest first; at most 16, then "and N more" for all additions
+   * after them.
+   */
   readonly reasons: readonly string[]
   /** The highest of its additions. */
   readonly priority: number
@@ -111,7 +115,10 @@ export class Queue {
     this.#arrive(entry, addition.reason, addition.priority ?? priorities.fresh)
   }
 
-  /** The next key to work on; waits for one. Undefined when the queue is closed. Whoever takes one must call done, retry or comeBack. */
+  /**
+   * The next key to work on; waits for one. Undefined when the queue is closed. Whoever takes one must call done, retry
+   * or comeBack.
+   */
   take(): Promise<Item | undefined> {
     if (this.#closed) return Promise.resolve(undefined)
     const entry = this.#next()
@@ -126,7 +133,10 @@ export class Queue {
     this.#settle(entry)
   }
 
-  /** It failed: it comes back after its backoff, or `after` milliseconds where the server asked for that. Returns how long. */
+  /**
+   * It failed: it comes back after its backoff, or `after` milliseconds where the server asked for that. Returns how
+   * long.
+   */
   retry(key: string, reason: string, after?: number): number {
     const entry = this.#working(key)
     entry.failures++
@@ -137,7 +147,10 @@ export class Queue {
     return wait
   }
 
-  /** It succeeded, and is to be looked at again after `after` milliseconds, unless something happens before. Ends its backoff. */
+  /**
+   * It succeeded, and is to be looked at again after `after` milliseconds, unless something happens before. Ends its
+   * backoff.
+   */
   comeBack(key: string, reason: string, after: number): void {
     const entry = this.#working(key)
     entry.failures = 0
@@ -145,7 +158,10 @@ export class Queue {
     this.#settle(entry)
   }
 
-  /** Whatever happens to this key, it is not handed out for so long: for one that does harm. While it is being worked on. */
+  /**
+   * Whatever happens to this key, it is not handed out for so long: for one that does harm. While it is being worked
+   * on.
+   */
   hold(key: string, ms: number): void {
     const entry = this.#working(key)
     if (this.#closed) return

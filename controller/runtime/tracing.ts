@@ -1,7 +1,8 @@
 /**
  * OpenTelemetry spans, when an SDK is there; nothing at all when it is not.
  *
- * @opentelemetry/api alone does nothing; it is loaded when the manager starts, and finds an SDK whenever one is registered.
+ * @opentelemetry/api alone does nothing; it is loaded when the manager starts, and finds an SDK whenever one is
+ * registered.
  */
 import type { Attributes, Span } from '@opentelemetry/api'
 import { messageOf } from '../../shared/errors.ts'
