@@ -3,7 +3,9 @@
  *
  * Guarantee: a change of level reaches every logger made by `child`, as long as it lives.
  */
+
 import { type DestinationStream, type Logger as Pino, pino } from 'pino'
+import { ShipmateError } from './errors.ts'
 
 export type Logger = Pick<Pino, 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'> & {
   child(fields: object): Logger
@@ -28,12 +30,19 @@ export interface LogOptions {
   readonly destination?: DestinationStream | undefined
 }
 
+/** Errors of our own say in their message all there is to say; a stack helps with those that nobody expected. */
+function errorForLog(error: unknown): unknown {
+  if (!(error instanceof ShipmateError)) return pino.stdSerializers.err(error as Error)
+  return { type: error.name, code: error.code, message: error.message }
+}
+
 export function createLog(options: LogOptions = {}): Log {
   const settings = {
     level: options.level ?? 'info',
     base: options.fields ?? {},
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: errorForLog },
   }
   const root = options.destination ? pino(settings, options.destination) : pino(settings)
   const children = new Set<WeakRef<Pino>>()

@@ -66,7 +66,12 @@ export function connectThrough(send: Send, options: AccessOptions = {}): Omit<Ac
 function clients(send: Send, namespace: string, options: AccessOptions): Access['clientWith'] {
   const { name = 'shipmate', clock, interceptors = [] } = options
   return (...inner) => {
-    const around = [retry({ clock, ...options.retry }), ...interceptors, userAgent(name), ...inner]
+    const around = [
+      retry({ clock, deadline: options.connection?.deadline, ...options.retry }),
+      ...interceptors,
+      userAgent(name),
+      ...inner,
+    ]
     return new Client(intercept(send, ...around), { fieldManager: name, namespace })
   }
 }

@@ -22,6 +22,7 @@ import {
   type OwnerReference,
   type Ref,
   type Snapshot,
+  type Wire,
 } from './kind.ts'
 import { frozen } from './store.ts'
 import type { Labels } from './url.ts'
@@ -29,6 +30,8 @@ import type { Labels } from './url.ts'
 export interface CachedOptions {
   /** Aborts what is under way. */
   readonly signal?: AbortSignal | undefined
+  /** Where namespaced objects without a namespace are. Default: the client's. */
+  readonly namespace?: string | undefined
   /** Called after each write, with what it did: `changed` is false where the server changed nothing. */
   readonly onWrite?: ((write: Write) => void) | undefined
 }
@@ -77,12 +80,12 @@ export class CachedClient {
     const place = this.#place(kind, ref)
     const informer = this.#cache.peek(kind)
     if (informer?.hasSynced && informer.watches(place.namespace)) return informer.get(place)
-    return snapshot(await this.live.find(kind, ref, { signal: this.#options.signal }))
+    return snapshot(await this.live.find(kind, place, { signal: this.#options.signal }))
   }
 
   async list<T extends object>(
     kind: Kind<T>,
-    options: { namespace?: string; labels?: Labels } = {},
+    options: { namespace?: string | undefined; labels?: Labels | undefined } = {},
   ): Promise<Snapshot<T>[]> {
     const informer = this.#cache.peek(kind)
     if (informer?.hasSynced && informer.watches(options.namespace)) return informer.list(options)
@@ -105,7 +108,7 @@ export class CachedClient {
     object: Draft<T>,
     options: WriteOptions & Owned = {},
   ): Promise<Snapshot<T>> {
-    const wished = owned(kind, object, options.owner)
+    const wished = this.#here(kind, owned(kind, object, options.owner))
     return this.#wrote('create', kind, undefined, await this.live.create(kind, wished, this.#call(options)), options)
   }
 
@@ -119,7 +122,7 @@ export class CachedClient {
       'update',
       kind,
       known,
-      await this.live.update(kind, object as Draft<T>, this.#call(options)),
+      await this.live.update(kind, this.#here(kind, object as Draft<T>), this.#call(options)),
       options,
     )
   }
@@ -130,8 +133,9 @@ export class CachedClient {
     patch: Patch,
     options: WriteOptions = {},
   ): Promise<Snapshot<T>> {
-    const known = this.#known(kind, ref)
-    return this.#wrote('patch', kind, known, await this.live.patch(kind, ref, patch, this.#call(options)), options)
+    const place = this.#place(kind, ref)
+    const known = this.#known(kind, place)
+    return this.#wrote('patch', kind, known, await this.live.patch(kind, place, patch, this.#call(options)), options)
   }
 
   /**
@@ -143,14 +147,18 @@ export class CachedClient {
     object: Applied<T>,
     options: ApplyOptions & Owned = {},
   ): Promise<Snapshot<T>> {
-    const wished = owned(kind, object, options.owner)
+    const wished = this.#here(kind, owned(kind, object, options.owner))
     const manager = options.fieldManager ?? this.live.fieldManager
     const known = options.subresource || options.dryRun ? undefined : this.#known(kind, wished.metadata as Ref)
-    if (known && (isApplied(wished, known, manager) || this.#remembered.has(kind, known, wished))) return known
+    if (
+      known &&
+      (isApplied(wished, known, manager) || this.#remembered.has(kind, known, [manager, options.force, wished]))
+    )
+      return known
     const live = await this.live.apply(kind, wished, this.#call(options))
     // The server keeps some values in its own way ("1000m" is "1"): that this wish leads to this version is worth remembering.
     if (!options.dryRun && !options.subresource && !isApplied(wished, live, manager))
-      this.#remembered.add(kind, live, wished)
+      this.#remembered.add(kind, live, [manager, options.force, wished])
     return this.#wrote('apply', kind, known, live, options)
   }
 
@@ -167,7 +175,8 @@ export class CachedClient {
     const cached = this.#known(kind, object.metadata)
     const known = cached && cached.metadata.uid === object.metadata.uid ? cached : object
     const before = (known as { status?: object }).status ?? {}
-    const patch = mergePatchOf(before, { ...before, ...status })
+    const given = Object.fromEntries(Object.entries(status).map(([name, value]) => [name, value ?? undefined]))
+    const patch = mergePatchOf(before, { ...before, ...given })
     if (patch === undefined) return known
     const merge = { metadata: { uid: object.metadata.uid }, status: patch }
     const live = await this.live.patch(
@@ -228,11 +237,22 @@ export class CachedClient {
     const informer = this.#cache.peek(kind)
     if (!informer)
       throw new ShipmateError('Misuse', `${kind.kind} is not watched: declare it with owns or watches`, 'never')
+    if (!informer.hasSynced && informer.health.is !== 'absent')
+      throw new ShipmateError('Unavailable', `${kind.kind} has not been read yet`, 'later')
     return informer
   }
 
   #place(kind: Kind, ref: Ref): Ref {
-    return kind.namespaced ? { name: ref.name, namespace: ref.namespace ?? this.live.namespace } : { name: ref.name }
+    return kind.namespaced
+      ? { name: ref.name, namespace: ref.namespace ?? this.#options.namespace ?? this.live.namespace }
+      : { name: ref.name }
+  }
+
+  /** With the namespace that it is in. */
+  #here<O extends { metadata: Draft['metadata'] }>(kind: Kind, object: O): O {
+    const { namespace } = this.#place(kind, object.metadata as Ref)
+    if (!namespace || object.metadata.namespace === namespace) return object
+    return { ...object, metadata: { ...object.metadata, namespace } }
   }
 
   #call<O extends WriteOptions>(options: O): O {
@@ -240,8 +260,10 @@ export class CachedClient {
   }
 }
 
-/** What may be given as a status of T: any of its fields. */
-export type StatusOf<T> = T extends { status?: infer S } ? Partial<Frozen<NonNullable<S>>> : object
+/** What may be given as a status of T: any of its fields; null and undefined take one away. */
+export type StatusOf<T> = T extends { status?: infer S }
+  ? { readonly [K in keyof Wire<NonNullable<S>>]?: Frozen<Wire<NonNullable<S>>[K]> | undefined | null }
+  : object
 
 /** That a wish, applied, led to a version: for wishes that the server keeps in words of its own. Bounded; forgetting costs one request. */
 export class Remembered {

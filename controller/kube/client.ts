@@ -11,7 +11,7 @@ import { decodeWatch, type WatchEvent } from './watch.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds for the whole call, retries apart. Default 30,000. */
+  /** Milliseconds for the whole call, retries and waits between them included. Default 30,000. */
   readonly deadline?: number | undefined
 }
 
@@ -137,7 +137,7 @@ export class Client {
   /** All objects of a kind, however many pages that takes. */
   async list<T extends object>(kind: Kind<T>, options: ListOptions = {}): Promise<Live<T>[]> {
     const items: Live<T>[] = []
-    for await (const page of this.pages(kind, options)) items.push(...page.items)
+    for await (const page of this.pages(kind, options)) for (const item of page.items) items.push(item)
     return items
   }
 

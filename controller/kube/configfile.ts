@@ -9,7 +9,7 @@ import { homedir } from 'node:os'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
 import type { Cluster, Context, User } from '@kubernetes/client-node/dist/config_types.js'
-import { load as parseYaml } from 'js-yaml'
+import { load as parseYaml, YAMLException } from 'js-yaml'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 
 export interface ConfigFileOptions {
@@ -66,7 +66,7 @@ function fromFiles(files: readonly string[]): KubeConfig {
     try {
       return readConfig(file)
     } catch (error) {
-      throw misuse(`cannot read a kubeconfig from ${file}: ${messageOf(error)}`, error)
+      throw misuse(`cannot read a kubeconfig from ${file}: ${withoutContent(error)}`)
     }
   })
   const config = new KubeConfig()
@@ -164,6 +164,13 @@ function firstOfEach<N extends { readonly name: string }>(named: readonly N[]): 
   const first = new Map<string, N>()
   for (const one of named) if (!first.has(one.name)) first.set(one.name, one)
   return [...first.values()]
+}
+
+/** What is wrong and where. What stands there, a parser's error quotes, is often a secret. */
+function withoutContent(error: unknown): string {
+  if (!(error instanceof YAMLException)) return messageOf(error)
+  const { line, column } = error.mark ?? {}
+  return line === undefined ? error.reason : `${error.reason} (line ${line + 1}, column ${(column ?? 0) + 1})`
 }
 
 function misuse(message: string, cause?: unknown): ShipmateError {

@@ -45,7 +45,12 @@ export function createConnection(options: ConnectionOptions = {}): Connection {
   let closed = false
 
   function poolsFor(credentials: Credentials): Pools {
-    if (pools && (pools.credentials === credentials || sameConnection(pools.credentials, credentials))) return pools
+    if (pools?.credentials === credentials) return pools
+    if (pools && sameConnection(pools.credentials, credentials)) {
+      // Remembered, so that equal credentials are compared once and not with each request.
+      pools = { ...pools, credentials }
+      return pools
+    }
     const old = pools
     const connect = {
       ...credentials.tls,
@@ -151,7 +156,7 @@ function exchange(
     const deadline = request.deadline ?? defaultDeadline
     timer = clock.after(deadline, () =>
       end(
-        new Unavailable('DeadlineExceeded', target, `no complete answer within ${deadline} ms`, {
+        new Unavailable('DeadlineExceeded', target, `no complete answer within ${Math.round(deadline)} ms`, {
           mayHaveActed: control !== undefined,
         }),
       ),

@@ -77,9 +77,12 @@ export class Forbidden extends KubeError {
 
   constructor(status: number, target: Target, answer: Status) {
     const resource = target.subresource ? `${target.resource}/${target.subresource}` : target.resource
-    const rule = { apiGroups: [target.group], resources: [resource], verbs: [target.verb] }
-    const words = `{apiGroups: ["${target.group}"], resources: ["${resource}"], verbs: ["${target.verb}"]}`
-    const missing = answer.message?.includes(' cannot ') ? `; the missing rule is ${words}` : ''
+    // The server's own word: an apply that would create needs another verb than it was sent with.
+    const refused = / cannot (\w+)/.exec(answer.message ?? '')?.[1]
+    const verb = refused ?? target.verb
+    const rule = { apiGroups: [target.group], resources: [resource], verbs: [verb] }
+    const words = `{apiGroups: ["${target.group}"], resources: ["${resource}"], verbs: ["${verb}"]}`
+    const missing = refused ? `; the missing rule is ${words}` : ''
     super(
       'Forbidden',
       'later',

@@ -5,13 +5,13 @@
  * CachedClient is seen here at once.
  */
 import type { Clock } from '../../shared/clock.ts'
+import { ShipmateError } from '../../shared/errors.ts'
 import type { Client } from './client.ts'
 import { type Kind, keyOf, type Live, type Ref, type Snapshot } from './kind.ts'
 import { type Health, Reflector, type ReflectorOptions } from './reflector.ts'
 import { selectionOf } from './selector.ts'
 import { type Indexer, type Listener, Store } from './store.ts'
 import type { Labels } from './url.ts'
-import { compareVersions } from './versions.ts'
 
 export interface InformerOptions<T extends object> extends Omit<ReflectorOptions, 'namespace' | 'onHealth'> {
   /** Default: all. */
@@ -38,7 +38,7 @@ export class Informer<T extends object> {
   #keepManager: string | undefined
   /** Undefined: all. */
   readonly #namespaces: ReadonlySet<string> | undefined
-  readonly #selects: (object: Live) => boolean
+  readonly #selects: ((object: Live) => boolean) | undefined
 
   constructor(client: Client, kind: Kind<T>, options: InformerOptions<T> = {}) {
     this.kind = kind
@@ -51,9 +51,10 @@ export class Informer<T extends object> {
       },
       onError: options.onError,
     })
-    if (kind.namespaced && options.namespaces?.length) this.#namespaces = new Set(options.namespaces)
-    // What only the server can tell, it will.
-    this.#selects = selectionOf(options) ?? (() => false)
+    if (options.namespaces?.length === 0)
+      throw new ShipmateError('Misuse', 'namespaces is empty: leave it out to watch all of them', 'never')
+    if (kind.namespaced && options.namespaces) this.#namespaces = new Set(options.namespaces)
+    this.#selects = selectionOf(options)
     for (const namespace of this.#namespaces ?? [undefined]) {
       const entry = {
         synced: false,
@@ -136,14 +137,14 @@ export class Informer<T extends object> {
     return this.#store.subscribe(listener)
   }
 
-  /** We wrote this. What is not among the objects that are watched is not kept: nobody would tell when it changes. */
+  /**
+   * We wrote this. It is seen here at once, or gone from here where it is not among what is watched, at once. Where only the server can tell
+   * whether it is (`fields`), it is left to the watch.
+   */
   wrote(object: Live<T>): void {
-    const { uid, namespace, resourceVersion } = object.metadata
-    const known = this.get(object.metadata)?.metadata
-    const isWatched = this.watches(namespace) && this.#selects(object)
-    if (isWatched || known?.uid === uid) this.#store.wrote(object)
-    // A namesake that is not watched has taken its place.
-    else if (known && compareVersions(known.resourceVersion, resourceVersion) < 0) this.erased(object.metadata, known.uid)
+    const isWatched = this.watches(object.metadata.namespace) && this.#selects?.(object)
+    if (isWatched) this.#store.wrote(object)
+    else if (isWatched === false) this.#store.left(object)
   }
 
   /** Whether objects of that namespace are watched. */

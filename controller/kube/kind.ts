@@ -17,7 +17,7 @@ export interface Kind<T extends object = object> {
   readonly shape?: T
 }
 
-/** Declares a kind. `plural` defaults to the lower-case kind with an `s`, `namespaced` to true. */
+/** Declares a kind. `plural` defaults to the lower-case kind's, by the rule that Kubernetes' own tools use; `namespaced` to true. */
 export function defineKind<T extends object>(kind: {
   group: string
   version: string
@@ -25,7 +25,16 @@ export function defineKind<T extends object>(kind: {
   plural?: string
   namespaced?: boolean
 }): Kind<T> {
-  return { plural: `${kind.kind.toLowerCase()}s`, namespaced: true, ...kind }
+  return { plural: pluralOf(kind.kind.toLowerCase()), namespaced: true, ...kind }
+}
+
+/** The shape of a kind's objects: `ShapeOf<typeof Deployment>`. */
+export type ShapeOf<K> = K extends Kind<infer T> ? T : never
+
+function pluralOf(singular: string): string {
+  if (singular.endsWith('s')) return `${singular}es`
+  if (singular.endsWith('y')) return `${singular.slice(0, -1)}ies`
+  return `${singular}s`
 }
 
 export interface OwnerReference {
@@ -54,15 +63,15 @@ export interface FieldsV1 {
 
 /** Metadata that a writer may give. */
 export interface DraftMeta {
-  name?: string
-  generateName?: string
-  namespace?: string
-  labels?: Record<string, string>
-  annotations?: Record<string, string>
-  finalizers?: string[]
-  ownerReferences?: OwnerReference[]
-  uid?: string
-  resourceVersion?: string
+  name?: string | undefined
+  generateName?: string | undefined
+  namespace?: string | undefined
+  labels?: Record<string, string> | undefined
+  annotations?: Record<string, string> | undefined
+  finalizers?: string[] | undefined
+  ownerReferences?: OwnerReference[] | undefined
+  uid?: string | undefined
+  resourceVersion?: string | undefined
 }
 
 /** Metadata of an object that the server has stored. */
@@ -81,13 +90,16 @@ export interface LiveMeta extends DraftMeta {
 type WireKey<K> = K extends `x_kubernetes_${infer R}` ? `x-kubernetes-${Dashed<R>}` : K extends `_${infer R}` ? R : K
 type Dashed<S extends string> = S extends `${infer A}_${infer B}` ? `${A}-${Dashed<B>}` : S
 
+/** What may be left out may also be given as undefined: JSON has neither. */
+type Absent<T, K extends keyof T> = object extends Pick<T, K> ? undefined : never
+
 /** A model as it is on the wire. */
 export type Wire<T> = T extends Date
   ? string
   : T extends readonly (infer U)[]
     ? Wire<U>[]
     : T extends object
-      ? { [K in keyof T as WireKey<K>]: Wire<T[K]> }
+      ? { [K in keyof T as WireKey<K>]: Wire<T[K]> | Absent<T, K> }
       : T
 
 type Body<T> = Omit<Wire<T>, 'apiVersion' | 'kind' | 'metadata'>
@@ -96,19 +108,23 @@ type Body<T> = Omit<Wire<T>, 'apiVersion' | 'kind' | 'metadata'>
 export type Live<T extends object = object> = { apiVersion: string; kind: string; metadata: LiveMeta } & Body<T>
 
 /** An object as a writer gives it: the server fills in the rest. */
-export type Draft<T extends object = object> = { apiVersion?: string; kind?: string; metadata: DraftMeta } & Body<T>
+export type Draft<T extends object = object> = {
+  readonly apiVersion?: string | undefined
+  readonly kind?: string | undefined
+  readonly metadata: Frozen<DraftMeta>
+} & Frozen<Body<T>>
 
 /** An object as server-side apply takes it: the fields that the writer cares for, and no others. */
 export type Partially<T> = T extends readonly unknown[]
   ? T
   : T extends object
-    ? { [K in keyof T]?: Partially<T[K]> }
+    ? { readonly [K in keyof T]?: Partially<T[K]> | undefined }
     : T
 export type Applied<T extends object = object> = {
-  apiVersion?: string
-  kind?: string
-  metadata: DraftMeta
-} & Partially<Body<T>>
+  readonly apiVersion?: string | undefined
+  readonly kind?: string | undefined
+  readonly metadata: Frozen<DraftMeta>
+} & Partially<Frozen<Body<T>>>
 
 /** An object that cannot be changed: what caches hand out. */
 export type Frozen<T> = T extends readonly (infer U)[]

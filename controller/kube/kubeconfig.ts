@@ -44,12 +44,15 @@ export interface KubeConfigOptions extends ConfigFileOptions {
   readonly clock?: Clock | undefined
 }
 
+/** A plugin that has not answered by then hangs, and another one is started. */
+const longestAnswer = 30_000
+
 export function credentialsFrom(options: KubeConfigOptions = {}): CredentialsSource {
   const clock = options.clock ?? systemClock
   const refresh = options.refresh ?? 60_000
   let config = loadConfig(options)
   let known: { credentials: Credentials; at: number } | undefined
-  let asking: Promise<Credentials> | undefined
+  let asking: { readonly answer: Promise<Credentials>; readonly since: number } | undefined
 
   async function ask(from: KubeConfig): Promise<Credentials> {
     try {
@@ -66,22 +69,29 @@ export function credentialsFrom(options: KubeConfigOptions = {}): CredentialsSou
     }
   }
 
+  /** Whoever asks next asks anew. */
+  function startOver() {
+    asking = undefined
+    try {
+      // What exec plugins said is cached inside a KubeConfig; a new one has forgotten it.
+      config = loadConfig(options)
+    } catch {
+      // A kubeconfig that is being replaced: the one we have is better than none.
+    }
+  }
+
   return {
     current() {
-      if (known && clock.monotonic() - known.at < refresh) return known.credentials
-      asking ??= ask(config)
-      return asking
+      const now = clock.monotonic()
+      if (known && now - known.at < refresh) return known.credentials
+      if (asking && now - asking.since > longestAnswer) startOver()
+      asking ??= { answer: ask(config), since: now }
+      return asking.answer
     },
     refused(used) {
       if (!known || !same(known.credentials, used)) return
       known = undefined
-      asking = undefined
-      try {
-        // What exec plugins said is cached inside a KubeConfig; a new one has forgotten it.
-        config = loadConfig(options)
-      } catch {
-        // A kubeconfig that is being replaced: the one we have is better than none.
-      }
+      startOver()
     },
     kubeConfig: () => config,
   }

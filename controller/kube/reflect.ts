@@ -56,7 +56,12 @@ export type Happening<O> =
    * `expired`: too old. `unsupported`: the server cannot stream what exists. `absent`: no such kind. `silent`: nothing was heard for longer
    * than a server is silent. `passing`: anything else.
    */
-  | { readonly is: 'failed'; readonly how: 'expired' | 'unsupported' | 'absent' | 'silent' | 'passing' }
+  | {
+      readonly is: 'failed'
+      readonly how: 'expired' | 'unsupported' | 'absent' | 'silent' | 'passing'
+      /** The stream had been open for a decent time before. */
+      readonly lived?: boolean
+    }
   /** The wait is over. */
   | { readonly is: 'waited' }
   /** The kind may be served now. */
@@ -74,7 +79,6 @@ export type Command<O> =
   | { readonly do: 'remove'; readonly object: O }
   /** The round is complete as of `version`. */
   | { readonly do: 'prune'; readonly version: string }
-  | { readonly do: 'clear' }
 
 export type Step<O> = readonly [State, readonly Command<O>[]]
 
@@ -101,7 +105,7 @@ export function step<O>(state: State, happened: Happening<O>): Step<O> {
     case 'ended':
       return ended(state, happened.idle)
     case 'failed':
-      return failed(state, happened.how)
+      return failed(happened.lived ? { ...state, failures: 0 } : state, happened.how)
   }
 }
 
@@ -156,7 +160,11 @@ function change<O>(state: State, happened: Happening<O> & { is: 'put' | 'removed
 function bookmark<O>(state: State, happened: Happening<O> & { is: 'bookmark' }): Step<O> {
   const { phase } = state
   const { version } = happened
-  if (phase.at === 'Watching') return [heard(state, phase, version), []]
+  if (phase.at === 'Watching') {
+    // A server never marks a place before the one it was asked to begin at, unless it has forgotten what came after.
+    if (isOlder(version, phase.version)) return begin(state, true)
+    return [heard(state, phase, version), []]
+  }
   if (phase.at !== 'Streaming' || !happened.endsInitial) return [state, []]
   if (isOlder(version, state.newest)) return begin(state, true)
   return [{ ...state, phase: { at: 'Watching', version }, newest: version }, [{ do: 'prune', version }]]
@@ -178,8 +186,7 @@ function ended<O>(state: State, idle: boolean): Step<O> {
 function failed<O>(state: State, how: (Happening<O> & { is: 'failed' })['how']): Step<O> {
   const { phase } = state
   const failures = state.failures + 1
-  if (how === 'absent')
-    return [{ ...state, phase: { at: 'Absent' }, failures, newest: undefined }, [{ do: 'clear' }, { do: 'park' }]]
+  if (how === 'absent') return [{ ...state, phase: { at: 'Absent' }, failures }, [{ do: 'park' }]]
   if (how === 'unsupported' && phase.at === 'Streaming') return begin({ ...state, streams: false })
   // Beginning anew is free the first time; a server that keeps saying "expired" is waited for like any other failure.
   if (how === 'expired' && state.failures === 0) return begin({ ...state, failures })

@@ -8,8 +8,9 @@ import { type Backoff, delay } from '../../shared/backoff.ts'
 import { type Clock, sleep, systemClock } from '../../shared/clock.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Client, Selection } from './client.ts'
-import { BadRequest, Expired, Invalid, MethodNotAllowed, NotFound, Unavailable } from './errors.ts'
+import { BadRequest, Expired, Invalid, type KubeError, MethodNotAllowed, NotFound, Unavailable } from './errors.ts'
 import type { Kind, Live } from './kind.ts'
+import type { Presence } from './presence.ts'
 import { type Command, type Happening, initial, type State, step } from './reflect.ts'
 import type { Round, Store } from './store.ts'
 import type { WatchEvent } from './watch.ts'
@@ -35,8 +36,8 @@ export interface ReflectorOptions extends Selection {
     | undefined
   /** Between failures. Default 200 ms to 30 s. */
   readonly backoff?: Backoff | undefined
-  /** Resolves when a kind that is not served may be served again. Default: after 30 s. */
-  readonly appears?: ((kind: Kind, signal: AbortSignal) => Promise<void>) | undefined
+  /** Tells when a kind that is not served may be served again. Default: it is asked for every 30 s. */
+  readonly presence?: Presence | undefined
   /** Called when `health` changes. */
   readonly onHealth?: ((health: Health) => void) | undefined
   readonly clock?: Clock | undefined
@@ -70,10 +71,13 @@ export class Reflector<T extends object> {
   readonly #options: ReflectorOptions
   readonly #clock: Clock
   readonly #random: () => number
+  readonly #appears: ReturnType<Presence['waiter']> | undefined
   #state: State
   #round: Round<T> | undefined
   #health: Health = { is: 'syncing' }
   #bookmarks = false
+  /** The stream that has just failed had been open for a decent time. */
+  #lived = false
 
   constructor(client: Client, kind: Kind<T>, store: Store<T>, options: ReflectorOptions = {}) {
     this.#client = client
@@ -82,6 +86,7 @@ export class Reflector<T extends object> {
     this.#options = options
     this.#clock = options.clock ?? systemClock
     this.#random = options.random ?? Math.random
+    this.#appears = options.presence?.waiter()
     this.#state = initial(options.streaming ?? true)
   }
 
@@ -125,10 +130,6 @@ export class Reflector<T extends object> {
           this.#round = undefined
           whole = true
           break
-        case 'clear':
-          this.#store.clear(this.#options.namespace)
-          this.#round = undefined
-          break
         default:
           next = command
       }
@@ -165,7 +166,9 @@ export class Reflector<T extends object> {
         return this.#take({ is: 'waited' })
       case 'park':
         this.#become({ is: 'absent' })
-        await (this.#options.appears?.(this.#kind, signal) ?? sleep(this.#clock, 30_000, signal))
+        // What is not served may still exist, in another version or behind a server that is confused for a moment.
+        if (await this.#options.presence?.isGone(this.#kind, signal)) this.#store.clear(this.#options.namespace)
+        await (this.#appears?.(this.#kind, signal) ?? sleep(this.#clock, 30_000, signal))
         return this.#take({ is: 'appeared' })
       default:
         return undefined
@@ -184,10 +187,12 @@ export class Reflector<T extends object> {
     signal.addEventListener('abort', end, { once: true })
     const watchdog = this.#watchdog(own)
     let heard = false
+    let accepted: number | undefined
     try {
       const batches = this.#client.watchBatches(this.#kind, {
         ...{ namespace, labels, fields, ...from, signal: own.signal, onActivity: watchdog.pat },
         onOpen: () => {
+          accepted = this.#clock.monotonic()
           // A quiet collection brings no news for long; that the server watches it for us is news enough.
           if (this.#state.phase.at === 'Watching') this.#become({ is: 'watching' })
         },
@@ -205,6 +210,7 @@ export class Reflector<T extends object> {
         throw this.#silence(`nothing heard in ${Math.round(lived / 1000)} s`)
       return this.#take({ is: 'ended', idle: !heard && lived < decentLife })
     } catch (error) {
+      this.#lived = accepted !== undefined && this.#clock.monotonic() - accepted >= decentLife
       throw watchdog.bit && !signal.aborted ? this.#silence(watchdog.bit) : error
     } finally {
       watchdog.stop()
@@ -254,7 +260,8 @@ export class Reflector<T extends object> {
 
   #fail(error: unknown): Command<Live<T>> | undefined {
     const how = this.#classify(error)
-    const todo = this.#take({ is: 'failed', how })
+    const todo = this.#take({ is: 'failed', how, lived: this.#lived })
+    this.#lived = false
     if (how !== 'absent' && this.#state.phase.at === 'Waiting') {
       const since = this.#health.is === 'failing' ? this.#health.since : this.#clock.monotonic()
       this.#become({ is: 'failing', since, failures: this.#state.failures, why: messageOf(error) })
@@ -264,7 +271,7 @@ export class Reflector<T extends object> {
 
   #classify(error: unknown): (Happening<never> & { is: 'failed' })['how'] {
     if (error instanceof Expired) return 'expired'
-    if ((error instanceof NotFound && isTheServers(error)) || error instanceof MethodNotAllowed) return 'absent'
+    if ((error instanceof NotFound || error instanceof MethodNotAllowed) && isTheServers(error)) return 'absent'
     const streaming = this.#state.phase.at === 'Streaming'
     if (streaming && (error instanceof Invalid || error instanceof BadRequest || error instanceof Silence))
       return 'unsupported'
@@ -288,6 +295,6 @@ export class Reflector<T extends object> {
 }
 
 /** Whether the API server itself says that there is no such thing; a page of a proxy's must not empty the copy. */
-function isTheServers({ answer }: NotFound): boolean {
+function isTheServers({ answer }: KubeError): boolean {
   return answer.kind === 'Status' || answer.message === '404 page not found'
 }

@@ -2,7 +2,8 @@
  * Tries again what is safe to try again.
  *
  * Guarantee: a write is repeated only when the server certainly did not act on it: it was never sent, or it was turned away at the door
- * (429, 503 with Retry-After). Reads are repeated on any passing fault. Streams are not: whoever reads one knows where to go on.
+ * (429, 503 with Retry-After). Reads are repeated on any passing fault. Streams are not: whoever reads one knows where to go on. All tries
+ * together end by the call's deadline.
  */
 import { type Backoff, delay } from '../../shared/backoff.ts'
 import { type Clock, sleep, systemClock } from '../../shared/clock.ts'
@@ -14,8 +15,8 @@ export interface RetryOptions {
   readonly tries?: number | undefined
   /** Between tries, unless the server says how long. Default 100 ms to 5 s. */
   readonly backoff?: Backoff | undefined
-  /** The longest Retry-After that is waited for, in milliseconds; a longer one is the caller's to handle. Default 30,000. */
-  readonly patience?: number | undefined
+  /** For calls that name none: milliseconds for all tries and the waits between them. Default 30,000. */
+  readonly deadline?: number | undefined
   readonly clock?: Clock | undefined
   readonly random?: (() => number) | undefined
 }
@@ -24,30 +25,29 @@ export function retry(options: RetryOptions = {}): Interceptor {
   const {
     tries = 5,
     backoff = { first: 100, longest: 5000 },
-    patience = 30_000,
+    deadline = 30_000,
     clock = systemClock,
     random = Math.random,
   } = options
   return next => async request => {
     if (request.stream) return next(request)
+    const end = clock.monotonic() + (request.deadline ?? deadline)
     for (let attempt = 1; ; attempt++) {
       let response: Response | undefined
       let error: unknown
       try {
-        response = await next(request)
+        response = await next(attempt === 1 ? request : { ...request, deadline: Math.max(end - clock.monotonic(), 1) })
         if (response.status !== 429 && response.status < 500) return response
         error = errorOf(request, response)
       } catch (thrown) {
         error = thrown
       }
       const asked = response && retryAfterOf(response)
-      if (attempt < tries && isSafe(request, error) && (asked ?? 0) <= patience) {
+      const wait = asked === undefined ? delay(backoff, attempt, random) : asked + 100 * random()
+      // A wait that outlasts the call is the caller's to make.
+      if (attempt < tries && isSafe(request, error) && clock.monotonic() + wait < end) {
         try {
-          await sleep(
-            clock,
-            asked === undefined ? delay(backoff, attempt, random) : asked + 100 * random(),
-            request.signal,
-          )
+          await sleep(clock, wait, request.signal)
         } catch (reason) {
           throw new Aborted(request.target, reason)
         }

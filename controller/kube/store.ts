@@ -43,10 +43,12 @@ export interface Round<T extends object> {
   prune(version: string): void
 }
 
-/** An object that we deleted and whose deletion has not come back yet. `version` is the last that was known. */
+/** An object that we took away, of which the watch has not told yet. Up to `version` nothing that is said of that name is news. */
 interface Erased {
   readonly uid: string
   readonly version: string
+  /** It was deleted, and does not come back. */
+  readonly forGood: boolean
 }
 
 interface Index<T extends object> {
@@ -143,7 +145,17 @@ export class Store<T extends object> {
   erased(key: string, uid: string): void {
     const known = this.#objects.get(key)
     if (known?.metadata.uid !== uid) return
-    this.#erased.set(key, { uid, version: known.metadata.resourceVersion })
+    this.#erased.set(key, { uid, version: known.metadata.resourceVersion, forGood: true })
+    this.#drop(key, known, known, true)
+  }
+
+  /** Our own write was answered with this, and it is not, or no longer, among the objects that are kept here. */
+  left(object: Live<T>): void {
+    const key = keyOf(object.metadata)
+    const known = this.#objects.get(key)
+    const version = object.metadata.resourceVersion
+    if (!known || compareVersions(known.metadata.resourceVersion, version) >= 0) return
+    this.#erased.set(key, { uid: known.metadata.uid, version, forGood: false })
     this.#drop(key, known, known, true)
   }
 
@@ -208,7 +220,7 @@ export class Store<T extends object> {
     if (known && !how.anyVersion && compareVersions(resourceVersion, known.metadata.resourceVersion) <= 0) return
     const gone = known ? undefined : this.#erased.get(key)
     if (gone) {
-      if (gone.uid === uid || compareVersions(resourceVersion, gone.version) <= 0) return
+      if ((gone.forGood && gone.uid === uid) || compareVersions(resourceVersion, gone.version) <= 0) return
       this.#erased.delete(key)
     }
     this.#transform(object)

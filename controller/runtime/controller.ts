@@ -123,6 +123,8 @@ export class Controller<T extends object> {
   #queue: Queue
   #reconcile: Reconcile<T> | undefined
   #gone: Gone | undefined
+  /** Keys of objects that were there, are gone, and have not been dealt with. */
+  readonly #removed = new Set<string>()
 
   constructor(kind: Kind<T>, around: Surroundings, options: ControllerOptions = {}) {
     this.kind = kind
@@ -179,7 +181,10 @@ export class Controller<T extends object> {
     return this
   }
 
-  /** Called when an object is gone, for what was kept of it outside the cluster. */
+  /**
+   * Called when an object that was there is gone, for what this process kept of it. Best effort: not for what went while nobody watched, or
+   * another replica led. What must not be left behind elsewhere needs a finalizer.
+   */
   gone(gone: Gone): this {
     this.#gone = gone
     return this
@@ -188,6 +193,12 @@ export class Controller<T extends object> {
   /** Wakes an object, as a watch does. Does nothing while the controller does not work. */
   trigger(ref: Ref, reason: string, options: Omit<Addition, 'reason'> = {}): void {
     this.#queue.add(this.#keyOf(ref), { ...options, reason })
+  }
+
+  /** That it can work at all; its reconcile function. */
+  check(): Reconcile<T> {
+    if (this.#reconcile) return this.#reconcile
+    throw new ShipmateError('Misuse', `controller ${this.name} has no reconcile function`, 'never')
   }
 
   /** What it cannot work without. */
@@ -202,8 +213,7 @@ export class Controller<T extends object> {
 
   /** Works until `stopping` is aborted, then finishes what is under way; `cancelled` calls that off too. */
   async run(stopping: AbortSignal, cancelled: AbortSignal = stopping): Promise<void> {
-    const reconcile = this.#reconcile
-    if (!reconcile) throw new TypeError(`controller ${this.name} has no reconcile function`)
+    const reconcile = this.check()
     if (!(await this.#settled(stopping))) return
     this.#queue = this.#newQueue()
     const queue = this.#queue
@@ -246,14 +256,21 @@ export class Controller<T extends object> {
 
   async #work(queue: Queue, reconcile: Reconcile<T>, item: Item, signal: AbortSignal): Promise<void> {
     const ref = refOfKey(item.key)
+    const began = this.#clock.monotonic()
     const end = this.#metrics.begin(item.since)
     const log = this.#log.child({ object: item.key })
     const object = this.#informer.get(ref)
     const writes: Write[] = []
-    const client = this.#around.client.with({ signal, onWrite: write => write.changed && writes.push(write) })
+    const { namespace } = ref
+    const client = this.#around.client.with({
+      signal,
+      namespace,
+      onWrite: write => write.changed && writes.push(write),
+    })
     let outcome: Outcome
     try {
       if (object) {
+        this.#removed.delete(item.key)
         const context: Context<T> = {
           ...{ object, client, log, signal, reasons: item.reasons, attempt: item.failures + 1 },
           event: (type, reason, note) =>
@@ -265,13 +282,15 @@ export class Controller<T extends object> {
         )
       } else {
         this.#hotLoop.forget(item.key)
-        await this.#gone?.({ ref, client, log, signal })
+        if (this.#removed.has(item.key)) await this.#gone?.({ ref, client, log, signal })
+        this.#removed.delete(item.key)
         outcome = { is: 'success' }
       }
     } catch (error) {
       outcome = outcomeOfError(error, signal.aborted)
     }
     if (object && writes.length > 0) this.#watchForLoop(queue, object, item.key, writes, log)
+    log.debug({ outcome: outcome.is, writes: describeWrites(writes), ms: this.#since(began) }, 'reconciled')
     this.#conclude(queue, item, outcome, log, end)
   }
 
@@ -308,7 +327,7 @@ export class Controller<T extends object> {
       case 'failed': {
         end('error', outcome.panic ? 'panic' : undefined)
         const message = messageOf(outcome.error)
-        const after = queue.retry(key, `retry after: ${message}`, outcome.after)
+        const after = queue.retry(key, `retry after: ${message.slice(0, 80)}`, outcome.after)
         return log.error(
           { err: outcome.error, attempt: item.failures + 1, retryInMs: Math.round(after) },
           `failed: ${message}`,
@@ -327,9 +346,7 @@ export class Controller<T extends object> {
     if (hold === 0) return
     queue.hold(key, hold)
     this.#metrics.hotLoop()
-    const what = [...new Set(writes.map(write => `${write.verb} ${write.kind.kind} ${write.ref.name}`))]
-      .slice(0, 3)
-      .join(', ')
+    const what = describeWrites(writes).slice(0, 3).join(', ')
     log.warn(
       { reason: 'HotLoop' satisfies Reason, holdMs: hold, writes: what },
       'written again and again without getting further: slowed down',
@@ -347,6 +364,7 @@ export class Controller<T extends object> {
   ): void {
     const informer = this.#around.cache.informer(kind)
     const { when, optional = false } = options
+    const isOwn = informer === (this.#informer as unknown)
     const subscribe = () =>
       informer.subscribe(change => {
         if (when && !change.initial && !this.#ask(`the predicate for ${kind.kind}`, () => when(change), true)) return
@@ -359,12 +377,13 @@ export class Controller<T extends object> {
         // Each once: who is idle begins with the first addition, and would begin anew for a second.
         const keys = new Set(
           states.flatMap(state =>
-            this.#ask(`the mapping of ${kind.kind}`, () => map(state).map(ref => this.#keyOf(ref)), []),
+            this.#ask(`the mapping of ${kind.kind}`, () => map(state).map(ref => this.#keyOf(ref, state.object)), []),
           ),
         )
+        if (isOwn && change.type === 'removed') this.#removed.add(change.key)
         for (const key of keys) this.#queue.add(key, { reason, priority })
         // A new wish is worth a try, whatever the last one led to.
-        if (informer === (this.#informer as unknown) && hasNewWish(change)) this.#queue.release(change.key)
+        if (isOwn && hasNewWish(change)) this.#queue.release(change.key)
       })
     const watched = { informer: informer as unknown as Informer<object>, optional, isSettled: false, subscribe }
     void informer.settled.then(() => {
@@ -386,9 +405,10 @@ export class Controller<T extends object> {
     }
   }
 
-  /** Where an object of this kind is, to whoever names it: without a namespace it is in the client's own. */
-  #keyOf({ name, namespace }: Ref): string {
-    return keyOf(this.kind.namespaced ? { name, namespace: namespace ?? this.#around.client.live.namespace } : { name })
+  /** Where an object of this kind is, to whoever names it: without a namespace, in that of what named it, or the client's own. */
+  #keyOf({ name, namespace }: Ref, by?: Snapshot): string {
+    if (!this.kind.namespaced) return name
+    return keyOf({ name, namespace: namespace ?? by?.metadata.namespace ?? this.#around.client.live.namespace })
   }
 
   #ownersOf(object: Snapshot): Ref[] {
@@ -404,6 +424,10 @@ export class Controller<T extends object> {
     } catch (error) {
       this.#log.error({ err: error }, `a source of wake-ups ended with an error: ${messageOf(error)}`)
     }
+  }
+
+  #since(began: number): number {
+    return Math.round(this.#clock.monotonic() - began)
   }
 
   #resync() {
@@ -430,6 +454,11 @@ function hasNewWish<O extends object>(change: Change<O>): boolean {
   return (
     change.type === 'changed' && !change.own && change.old.metadata.generation !== change.object.metadata.generation
   )
+}
+
+/** `apply ConfigMap x`, each once. */
+function describeWrites(writes: readonly Write[]): string[] {
+  return [...new Set(writes.map(({ verb, kind, ref }) => `${verb} ${kind.kind} ${ref.name}`))]
 }
 
 function groupOf(apiVersion: string): string {

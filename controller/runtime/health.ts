@@ -26,7 +26,7 @@ export interface Served {
 }
 
 export interface Address {
-  /** Default 0.0.0.0. */
+  /** Default: every address of the machine, IPv6 and IPv4. */
   readonly host?: string | undefined
   /** 0: the system chooses. */
   readonly port: number
@@ -47,7 +47,7 @@ export async function serve(served: Served, address: Address): Promise<Serving> 
   server.maxConnections = 256
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(address.port, address.host ?? '0.0.0.0', resolve)
+    server.listen({ port: address.port, host: address.host }, resolve)
   })
   // A connection that cannot be accepted (no more file descriptors) is the caller's loss, not ours.
   server.on('error', () => undefined)

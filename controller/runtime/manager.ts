@@ -18,11 +18,12 @@ import type { Client } from '../kube/client.ts'
 import { createElection, type Election, type ElectionOptions, type Standing } from '../kube/election.ts'
 import { createEventRecorder, type EventRecorder } from '../kube/events.ts'
 import type { Informer } from '../kube/informer.ts'
-import { apiVersionOf, type Kind, resourceOf } from '../kube/kind.ts'
+import { apiVersionOf, type Kind } from '../kube/kind.ts'
 import { Lease } from '../kube/kinds.ts'
 import { createPresence } from '../kube/presence.ts'
 import type { Health } from '../kube/reflector.ts'
-import type { Interceptor, Send } from '../kube/transport.ts'
+import { describeTarget, type Interceptor, type Send } from '../kube/transport.ts'
+import { warnings } from '../kube/warnings.ts'
 import { Controller, type ControllerOptions } from './controller.ts'
 import { type Address, type Checks, type Serving, serve } from './health.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
@@ -96,6 +97,10 @@ export class Manager {
   readonly #stopping = new AbortController()
   readonly #ready = Promise.withResolvers<void>()
   readonly #serving: Serving[] = []
+  /** Kinds, by namespace, that could not be watched when last heard of. */
+  readonly #troubled = new Set<string>()
+  /** Work that goes on although the lease is lost, for a person. */
+  #stuck: string | undefined
   #tracing: Tracing = noTracing
   #started: Promise<void> | undefined
   /** When it was asked to stop, on the monotonic clock. */
@@ -115,7 +120,10 @@ export class Manager {
     const traced = late(() => this.#tracing.interceptor)
     let counting: Interceptor | undefined
     const counted = late(() => (counting ??= this.metrics.interceptor(this.#access.host)))
-    const interceptors = [...(options.interceptors ?? []), traced, counted]
+    const warned = warnings((text, { target }) =>
+      this.log.logger.warn(`the server warns: ${describeTarget(target)}: ${text}`),
+    )
+    const interceptors = [...(options.interceptors ?? []), traced, counted, warned]
     this.#access = options.send
       ? connectThrough(options.send, { ...options, interceptors })
       : connect({ ...options, interceptors })
@@ -129,11 +137,13 @@ export class Manager {
     this.election = options.leaderElection && this.#contest(options.leaderElection)
     this.cache = new Cache(this.client, {
       ...{ clock, random, namespaces: options.namespaces },
-      appears: createPresence(this.client, { clock, onNotice: message => this.log.logger.warn(message) }),
+      presence: createPresence(this.client, { clock, random, onNotice: message => this.log.logger.warn(message) }),
       ...options.cache,
       onError: error => this.log.logger.error({ err: error }, `a listener of the cache threw: ${messageOf(error)}`),
       onHealth: (health, namespace, kind) => this.#hear(health, namespace, kind),
     })
+    // Nobody has to wait for it.
+    this.#ready.promise.catch(() => undefined)
     this.#stopping.signal.addEventListener('abort', () => (this.#stoppedAt = clock.monotonic()), { once: true })
     this.#working = new CachedClient(
       this.election ? this.#access.clientWith(this.election.gate()) : this.client,
@@ -172,7 +182,7 @@ export class Manager {
     return this
   }
 
-  /** Resolves when every required kind has been read. */
+  /** Resolves when every required kind has been read; rejects if that is not so when all has stopped. */
   get ready(): Promise<void> {
     return this.#ready.promise
   }
@@ -184,7 +194,7 @@ export class Manager {
 
   /** Works until `stop` is called, SIGTERM or SIGINT comes, or `signal` is aborted; resolves when all has stopped. */
   start(signal?: AbortSignal): Promise<void> {
-    this.#started ??= this.#run(signal)
+    this.#started ??= this.#run(signal).finally(() => this.#ready.reject(new Error('the manager has stopped')))
     return this.#started
   }
 
@@ -195,9 +205,12 @@ export class Manager {
   }
 
   async #run(signal: AbortSignal | undefined): Promise<void> {
+    for (const controller of this.#controllers) controller.check()
     const release = this.#listen(signal)
     const watching = new AbortController()
     let cache: Promise<void> | undefined
+    const { name = 'shipmate' } = this.#options
+    this.log.logger.info({ name, server: this.#access.host, node: process.version }, 'starting')
     try {
       this.#tracing = await createTracing()
       await this.#serve()
@@ -228,8 +241,14 @@ export class Manager {
     let timer: Timer | undefined
     const stop = () => {
       // Without the lease there is no time to finish anything; on a stop there is.
-      if (signal.reason instanceof ShipmateError && signal.reason.code === 'NotLeading') cancelled.abort(signal.reason)
-      else timer = this.#clock.after(this.#left('callOff'), () => cancelled.abort(signal.reason))
+      if (signal.reason instanceof ShipmateError && signal.reason.code === 'NotLeading') {
+        cancelled.abort(signal.reason)
+        timer = this.#clock.after(this.#grace, () => {
+          this.#stuck =
+            'work that was called off when the lease was lost goes on: reconcile functions must heed their signal'
+          this.log.logger.error(this.#stuck)
+        })
+      } else timer = this.#clock.after(this.#left('callOff'), () => cancelled.abort(signal.reason))
     }
     signal.addEventListener('abort', stop, { once: true })
     try {
@@ -243,6 +262,7 @@ export class Manager {
       await this.#inTime(all, 'leaveBehind', `${words}: reconcile functions must heed their signal`)
     } finally {
       timer?.cancel()
+      this.#stuck = undefined
       signal.removeEventListener('abort', stop)
     }
   }
@@ -313,22 +333,27 @@ export class Manager {
     const { health, metrics } = this.#options
     const { registry } = this.metrics
     const together = health && metrics && health.port !== 0 && health.port === metrics.port
-    const probes = { health: () => ({ ping: () => undefined }), ready: () => this.#readiness(), log: this.log }
+    const probes = {
+      health: () => ({ ping: () => undefined, work: () => this.#stuck }),
+      ready: () => this.#readiness(),
+      log: this.log,
+    }
     if (metrics) this.metrics.collectProcess()
     if (health) this.#serving.push(await serve(together ? { ...probes, metrics: registry } : probes, health))
     if (metrics && !together) this.#serving.push(await serve({ metrics: registry }, metrics))
-    for (const { host, port } of this.#serving) this.log.logger.info({ host, port }, 'listening')
+    for (const { host, port } of this.#serving) this.log.logger.info({ host, port }, 'listening: health or metrics')
   }
 
   #readiness(): Checks {
     const needed = this.#controllers.flatMap(({ required, unsettled }) => [...required, ...unsettled])
     return Object.fromEntries(
-      needed.map(informer => [`watch-${resourceOf(informer.kind)}`, () => wrongWith(informer, this.#clock)]),
+      needed.map(informer => [`watch-${servedName(informer.kind)}`, () => wrongWith(informer, this.#clock)]),
     )
   }
 
   #hear(health: Health, namespace: string | undefined, kind: Kind): void {
-    const labels = { resource: resourceOf(kind), namespace: namespace ?? '' }
+    const labels = { resource: servedName(kind), namespace: namespace ?? '' }
+    const id = `${labels.resource} ${labels.namespace}`
     this.metrics.watches.labels(labels).set(health.is === 'watching' ? 1 : 0)
     if (health.is === 'failing') this.metrics.watchFailures.labels(labels).inc()
     const { logger } = this.log
@@ -339,7 +364,9 @@ export class Manager {
       )
     if (health.is === 'failing')
       logger.warn({ ...labels, failures: health.failures }, `watching fails, and is tried again: ${health.why}`)
-    if (health.is === 'watching') logger.debug(labels, 'watching')
+    if (health.is === 'watching') logger[this.#troubled.has(id) ? 'info' : 'debug'](labels, 'watching')
+    if (health.is === 'watching') this.#troubled.delete(id)
+    else this.#troubled.add(id)
   }
 
   #contest(options: NonNullable<ManagerOptions['leaderElection']>): Election {
@@ -349,7 +376,11 @@ export class Manager {
     const lease = { apiVersion: apiVersionOf(Lease), kind: Lease.kind, metadata }
     const onChange = (standing: Standing) => {
       leading.set(standing.leading ? 1 : 0)
-      if (!standing.leading) return
+      if (!standing.leading) {
+        if (standing.leader)
+          log.info({ holder: standing.leader }, `waiting for lease ${metadata.namespace}/${metadata.name}`)
+        return
+      }
       const news = { type: 'Normal', reason: 'LeaderElection' satisfies Reason, action: 'Lead' } as const
       this.events.record(lease, { ...news, note: `${standing.leader} became the leader` })
     }
@@ -374,7 +405,11 @@ export class Manager {
       if (!this.#stopping.signal.aborted) this.log.logger.info({ why }, 'stopping')
       this.#stopping.abort(why)
     }
-    const onSignal = (name: string) => stop(name)
+    const onSignal = (name: string) => {
+      // Whoever asks twice does not want to wait.
+      if (this.#stopping.signal.aborted) process.exit(1)
+      stop(name)
+    }
     const onAbort = () => stop('called off')
     const onRejection = (error: unknown) =>
       this.log.logger.error({ err: error }, `a promise was rejected with nobody waiting for it: ${messageOf(error)}`)
@@ -402,6 +437,11 @@ function late(interceptor: () => Interceptor): Interceptor {
       return send(request)
     }
   }
+}
+
+/** `plural.version.group`, as kubectl takes it. */
+function servedName(kind: Kind): string {
+  return [kind.plural, kind.version, kind.group].filter(Boolean).join('.')
 }
 
 /** Why a controller that needs it cannot work as it should; undefined where it can. */

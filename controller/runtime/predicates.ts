@@ -7,9 +7,9 @@ import type { Change } from '../kube/store.ts'
 
 export type Predicate<T extends object = object> = (change: Change<T>) => boolean
 
-/** The spec changed: the server counts that as `generation`. Deletion asked for counts too. */
+/** The spec changed: the server counts that as `generation`. Deletion asked for counts too; and any change where it does not count. */
 export const generationChanged: Predicate = ({ old, object }) =>
-  !old || old.metadata.generation !== object.metadata.generation
+  !old || object.metadata.generation === undefined || old.metadata.generation !== object.metadata.generation
 
 export const labelsChanged: Predicate = ({ old, object }) => !old || !same(old.metadata.labels, object.metadata.labels)
 

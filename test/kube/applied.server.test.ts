@@ -86,7 +86,10 @@ const named = <T extends object>(one: fc.Arbitrary<T>, key: (item: T) => string)
 
 const parts = named(
   fc
-    .tuple(word, optional({ proto: some(fc.constantFrom('TCP', 'UDP')), size: some(fc.nat({ max: 3 })), note: some(word) }))
+    .tuple(
+      word,
+      optional({ proto: some(fc.constantFrom('TCP', 'UDP')), size: some(fc.nat({ max: 3 })), note: some(word) }),
+    )
     .map(([name, rest]) => ({ name, ...rest }) as { name: string; proto?: string }),
   item => `${item.name}/${item.proto ?? 'TCP'}`,
 )
@@ -117,7 +120,9 @@ const plainSpec = {
   tags: some(words),
   order: some(fc.array(word, { minLength: 1, maxLength: 4 })),
   parts: some(parts),
-  free: some(fc.dictionary(word, fc.oneof(word, fc.nat({ max: 2 }), fc.array(word, { minLength: 1 }), map), { minKeys: 1 })),
+  free: some(
+    fc.dictionary(word, fc.oneof(word, fc.nat({ max: 2 }), fc.array(word, { minLength: 1 }), map), { minKeys: 1 }),
+  ),
 }
 const list = named(
   fc.tuple(word, optional({ tags: some(words) })).map(([name, rest]) => ({ name, ...rest })),
@@ -146,13 +151,22 @@ const oddGadget = fc.record({
     parts: maybe(fc.oneof(parts, fc.constant([]))),
     free: some(fc.dictionary(word, fc.oneof(word, fc.constant(null), fc.constant({}), fc.constant([])))),
     nested: some(
-      optional({ inner: maybe(optional({ a: some(word), b: maybe(word) })), list: some(fc.oneof(list, fc.constant([]))) }),
+      optional({
+        inner: maybe(optional({ a: some(word), b: maybe(word) })),
+        list: some(fc.oneof(list, fc.constant([]))),
+      }),
     ),
   }),
 })
 
 const configMap = fc
-  .tuple(metadata, optional({ data: some(map), binaryData: some(fc.dictionary(fc.constantFrom('x', 'y'), fc.constantFrom('AAAA', 'BBBB'), { minKeys: 1 })) }))
+  .tuple(
+    metadata,
+    optional({
+      data: some(map),
+      binaryData: some(fc.dictionary(fc.constantFrom('x', 'y'), fc.constantFrom('AAAA', 'BBBB'), { minKeys: 1 })),
+    }),
+  )
   .map(([metadata, rest]) => ({ metadata, ...rest }))
 
 const containers = named(
@@ -160,23 +174,23 @@ const containers = named(
     .tuple(
       word,
       optional({
-        env: some(
-          named(
-            fc.record({ name: fc.constantFrom('A', 'B', 'C'), value: word }),
-            item => item.name,
-          ),
-        ),
+        env: some(named(fc.record({ name: fc.constantFrom('A', 'B', 'C'), value: word }), item => item.name)),
         ports: some(
           named(
             fc
               .tuple(fc.constantFrom(53, 80), optional({ protocol: some(fc.constantFrom('TCP', 'UDP')) }))
-              .map(([containerPort, rest]) => ({ containerPort, ...rest }) as { containerPort: number; protocol?: string }),
+              .map(
+                ([containerPort, rest]) => ({ containerPort, ...rest }) as { containerPort: number; protocol?: string },
+              ),
             item => `${item.containerPort}/${item.protocol ?? 'TCP'}`,
           ),
         ),
         args: some(fc.array(word, { minLength: 1, maxLength: 3 })),
         volumeMounts: some(
-          named(fc.record({ name: fc.constant('scratch'), mountPath: fc.constantFrom('/a', '/b') }), item => item.mountPath),
+          named(
+            fc.record({ name: fc.constant('scratch'), mountPath: fc.constantFrom('/a', '/b') }),
+            item => item.mountPath,
+          ),
         ),
       }),
     )
@@ -247,17 +261,24 @@ const normalised = fc
 interface Story {
   others: object | undefined
   first: object
-  then: object[]
+  following: object[]
 }
 function story(object: fc.Arbitrary<object>): fc.Arbitrary<Story> {
-  return fc.tuple(fc.option(object, { nil: undefined }), object, fc.array(object, { maxLength: 3 }), fc.array(fc.nat(), { maxLength: 5 })).map(
-    ([others, first, more, again]) => {
+  return fc
+    .tuple(
+      fc.option(object, { nil: undefined }),
+      object,
+      fc.array(object, { maxLength: 3 }),
+      fc.array(fc.nat(), { maxLength: 5 }),
+    )
+    .map(([others, first, more, again]) => {
       const all = [first, ...more]
       // Mostly what was applied already, as a whole or but for one thing.
-      const repeated = again.map(n => (n % 3 === 0 ? without(all[n % all.length] as object, n) : shuffled(all[n % all.length] as object, n)))
-      return { others, first, then: [first, ...more.flatMap(one => [one, one]), ...repeated] }
-    },
-  )
+      const repeated = again.map(n =>
+        n % 3 === 0 ? without(all[n % all.length] as object, n) : shuffled(all[n % all.length] as object, n),
+      )
+      return { others, first, following: [first, ...more.flatMap(one => [one, one]), ...repeated] }
+    })
 }
 
 /** A value without what is empty, and without what is written down about it. */
@@ -299,7 +320,11 @@ function shuffled(object: object, n: number): object {
       return n % 2 === 0 ? items : items.reverse()
     }
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).reverse().map(([key, below]) => [key, turn(below)]))
+    return Object.fromEntries(
+      Object.entries(value)
+        .reverse()
+        .map(([key, below]) => [key, turn(below)]),
+    )
   }
   return turn(object) as object
 }
@@ -331,7 +356,7 @@ describe.skipIf(!kubeconfig)('that nothing would change', () => {
   })
 
   /** Lives a story; how often nothing changed, and how often that was known before. */
-  async function live(kind: Kind, { others, first, then }: Story): Promise<{ unchanged: number; known: number }> {
+  async function live(kind: Kind, { others, first, following }: Story): Promise<{ unchanged: number; known: number }> {
     const { client } = access
     const name = `n${count++}`
     const applied = (object: object): Applied => {
@@ -347,7 +372,7 @@ describe.skipIf(!kubeconfig)('that nothing would change', () => {
       if (error instanceof Invalid) return score
       throw error
     }
-    for (const object of then) {
+    for (const object of following) {
       const wished = applied(object)
       const known = isApplied(wished, live, 'us')
       const result = await client.apply(kind, wished).catch(error => {
@@ -393,12 +418,16 @@ describe.skipIf(!kubeconfig)('that nothing would change', () => {
     ['a StatefulSet', StatefulSet, statefulSet],
     ['a Service', Service, service],
     ['a custom object', Gadget, gadget],
-  ] as [string, Kind, fc.Arbitrary<object>][])('is known of %s, always and only when it is so', async (_, kind, object) => {
-    const { unchanged, known, missed } = await tell(kind, object)
-    expect(missed[0], 'a story in which the server changed nothing, and that was not known before').toBeUndefined()
-    expect(known).toBe(unchanged)
-    expect(known).toBeGreaterThan(0)
-  }, 600_000)
+  ] as [string, Kind, fc.Arbitrary<object>][])(
+    'is known of %s, always and only when it is so',
+    async (_, kind, object) => {
+      const { unchanged, known, missed } = await tell(kind, object)
+      expect(missed[0], 'a story in which the server changed nothing, and that was not known before').toBeUndefined()
+      expect(known).toBe(unchanged)
+      expect(known).toBeGreaterThan(0)
+    },
+    600_000,
+  )
 
   it('is never believed wrongly of what means little: nulls, empty lists', async () => {
     await tell(Gadget, oddGadget)

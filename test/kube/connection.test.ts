@@ -124,7 +124,9 @@ describe('a call', () => {
   it('takes a refused connection for something the server did not act on', async () => {
     const port = await closedPort()
     const nobody: Credentials = { server: `https://127.0.0.1:${port}`, tls: {}, headers: {}, namespace: 'default' }
-    const error = await open().send(post('/'), nobody).catch(thrown => thrown)
+    const error = await open()
+      .send(post('/'), nobody)
+      .catch(thrown => thrown)
     expect(error).toBeInstanceOf(Unavailable)
     expect(error).toMatchObject({ code: 'Unavailable', mayHaveActed: false })
     expect(error.message).toMatch(/create pods: .*ECONNREFUSED/)
@@ -383,7 +385,8 @@ describe('a stream', () => {
     })
     const connection = open({ connections: 1 })
     const streams = []
-    for (let i = 0; i < 20; i++) streams.push(await connection.send(get('/stream', { stream: true }), server.credentials))
+    for (let i = 0; i < 20; i++)
+      streams.push(await connection.send(get('/stream', { stream: true }), server.credentials))
     expect((await connection.send(get('/'), server.credentials)).text).toBe('short')
     expect(server.connections.total).toBe(21)
     expect(streams.every(stream => stream.status === 200)).toBe(true)
@@ -468,10 +471,17 @@ describe('new credentials', () => {
   it('that need other connections get new ones, while calls under way finish on the old', async () => {
     const { server, next } = await served({ requestCert: true, rejectUnauthorized: false })
     const connection = open()
-    const one = { ...server.credentials, tls: { ...server.credentials.tls, ...server.authority.issue({ commonName: 'one' }) } }
-    const two = { ...server.credentials, tls: { ...server.credentials.tls, ...server.authority.issue({ commonName: 'two' }) } }
+    const one = {
+      ...server.credentials,
+      tls: { ...server.credentials.tls, ...server.authority.issue({ commonName: 'one' }) },
+    }
+    const two = {
+      ...server.credentials,
+      tls: { ...server.credentials.tls, ...server.authority.issue({ commonName: 'two' }) },
+    }
     const who = ({ request }: { request: IncomingMessage }) =>
-      (request.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } }).getPeerCertificate().subject.CN
+      (request.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } }).getPeerCertificate().subject
+        .CN
 
     const stream = connection.send(get('/stream', { stream: true }), one)
     const streaming = await next()
@@ -497,7 +507,9 @@ describe('new credentials', () => {
     const first = connection.send(get('/'), server.credentials)
     const { response } = await next()
     for (const odd of [{ server: 'not a url' }, { proxy: 'not a url' }]) {
-      await expect(connection.send(get('/'), { ...server.credentials, ...odd })).rejects.toThrow(/no connection can be made/)
+      await expect(connection.send(get('/'), { ...server.credentials, ...odd })).rejects.toThrow(
+        /no connection can be made/,
+      )
     }
     response.end('1')
     expect((await first).text).toBe('1')

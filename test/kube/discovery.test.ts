@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseAggregated, parseLegacy } from '../../controller/kube/apis.ts'
 import { Client } from '../../controller/kube/client.ts'

@@ -147,7 +147,9 @@ users:
   })
 
   it('may name a server without TLS, as `kubectl proxy` serves it', async () => {
-    expect(await read({ cluster: { server: 'http://127.0.0.1:8001' } })).toMatchObject({ server: 'http://127.0.0.1:8001' })
+    expect(await read({ cluster: { server: 'http://127.0.0.1:8001' } })).toMatchObject({
+      server: 'http://127.0.0.1:8001',
+    })
   })
 
   it('gives TLS as it says', async () => {
@@ -356,7 +358,10 @@ describe('an exec plugin', () => {
   /** A plugin that prints what `credential` says and counts its runs; `$n` in it is the count. */
   async function plugin(credential: string): Promise<{ path: string; runs: () => Promise<number> }> {
     const runs = join(dir, 'runs')
-    const path = await put('plugin', `#!/bin/sh\necho run >> ${runs}\nn=$(wc -l < ${runs} | tr -d ' ')\n${credential}\n`)
+    const path = await put(
+      'plugin',
+      `#!/bin/sh\necho run >> ${runs}\nn=$(wc -l < ${runs} | tr -d ' ')\n${credential}\n`,
+    )
     await chmod(path, 0o755)
     const count = async () => (await readFile(runs, 'utf8').catch(() => '')).split('\n').length - 1
     return { path, runs: count }
@@ -414,7 +419,8 @@ describe('an exec plugin', () => {
   })
 
   it('gets its arguments and its environment, and is told what it is to do', async () => {
-    const { path } = await plugin(`printf '{"status":{"token":"%s %s %s"}}' "$1" "$ME" "$KUBERNETES_EXEC_INFO" | sed 's/"{/{/' > ${join(dir, 'got')}
+    const { path } =
+      await plugin(`printf '{"status":{"token":"%s %s %s"}}' "$1" "$ME" "$KUBERNETES_EXEC_INFO" | sed 's/"{/{/' > ${join(dir, 'got')}
       ${status('\\"token\\":\\"t\\"')}`)
     await read({ user: exec(path, { args: ['get'], env: [{ name: 'ME', value: 'you' }] }) })
     const got = await readFile(join(dir, 'got'), 'utf8')
@@ -481,7 +487,9 @@ describe('on the wire', () => {
     })
     const cluster = { server: server.url, 'certificate-authority-data': base64(server.authority.cert) }
     const token = await put('token', 'first')
-    const access = connect({ kubeconfig: { file: await put('config', kubeconfig({ cluster, user: { tokenFile: token } })) } })
+    const access = connect({
+      kubeconfig: { file: await put('config', kubeconfig({ cluster, user: { tokenFile: token } })) },
+    })
     onTestFinished(() => access.close())
     await expect(access.client.raw('/')).rejects.toMatchObject({ code: 'Unauthorized' })
     await writeFile(token, good)
@@ -493,7 +501,9 @@ describe('on the wire', () => {
   it('a client certificate is shown, and the new one when it was replaced', async () => {
     await using server = await startLocalServer(
       (request, response) => {
-        const { subject } = (request.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } }).getPeerCertificate()
+        const { subject } = (
+          request.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } }
+        ).getPeerCertificate()
         response.end(subject.CN)
       },
       { requestCert: true, rejectUnauthorized: true },
@@ -564,7 +574,10 @@ describe('on the wire', () => {
     onTestFinished(() => connection.close())
     const request: Request = { method: 'POST', path: '/', target: { verb: 'create', group: '', resource: 'pods' } }
     const credentials = { ...server.credentials, proxy: 'http://127.0.0.1:1' }
-    await expect(connection.send(request, credentials)).rejects.toMatchObject({ code: 'Unavailable', mayHaveActed: false })
+    await expect(connection.send(request, credentials)).rejects.toMatchObject({
+      code: 'Unavailable',
+      mayHaveActed: false,
+    })
   })
 
   it('every request carries a user agent', async () => {

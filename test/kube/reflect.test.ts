@@ -48,8 +48,7 @@ const object = (key: string, version: number): Live => ({
 })
 
 type Io = Command<Live> & { do: 'stream' | 'list' | 'watch' | 'wait' | 'park' }
-const isIo = (command: Command<Live>): command is Io =>
-  ['stream', 'list', 'watch', 'wait', 'park'].includes(command.do)
+const isIo = (command: Command<Live>): command is Io => ['stream', 'list', 'watch', 'wait', 'park'].includes(command.do)
 
 interface Stream {
   initial: Live[] | undefined
@@ -126,11 +125,6 @@ class Rig {
           this.#round?.prune(command.version)
           this.#round = undefined
           this.#rolledBack = false
-          break
-        case 'clear':
-          this.store.clear()
-          this.#round = undefined
-          this.unseenRollback = false
           break
       }
     }
@@ -231,9 +225,7 @@ class Rig {
   }
 
   copy(): Map<string, number> {
-    return new Map(
-      Array.from(this.store.values(), ({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]),
-    )
+    return new Map(Array.from(this.store.values(), ({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]))
   }
 }
 
@@ -398,24 +390,31 @@ describe('a copy of a collection', () => {
     expect(rig.copy()).toEqual(rig.log.at(rig.log.version))
   })
 
-  it('is empty while the kind is not served, and made anew when it is', () => {
+  it('is kept while the kind is not served, and made anew when it is', () => {
     const rig = new Rig(true)
-    rig.log.change('a', false)
+    for (const name of ['a', 'b']) rig.log.change(name, false)
     rig.settle()
     rig.fail('absent')
     expect(rig.io.do).toBe('park')
-    expect(rig.copy().size).toBe(0)
+    expect(rig.copy().size).toBe(2)
+    rig.log.change('a', true)
     rig.settle()
-    expect(rig.copy().size).toBe(1)
+    expect(rig.copy()).toEqual(rig.log.at(rig.log.version))
   })
 
-  it('never goes back in its version', () => {
+  it('never goes back in its version by what happens to an object', () => {
     let state = step<Live>(initial(false), { is: 'started' })[0]
     state = step<Live>(state, { is: 'page', items: [], version: '100' })[0]
-    state = step<Live>(state, { is: 'bookmark', version: '90', endsInitial: false })[0]
-    expect(state.phase).toEqual({ at: 'Watching', version: '100' })
     state = step<Live>(state, { is: 'removed', object: object('a', 80), version: '80' })[0]
     expect(state.phase).toEqual({ at: 'Watching', version: '100' })
+  })
+
+  it('begins anew, and believes the server, when a bookmark is older than what was asked for', () => {
+    let state = step<Live>(initial(true), { is: 'started' })[0]
+    state = step<Live>(state, { is: 'bookmark', version: '100', endsInitial: true })[0]
+    const [next, commands] = step<Live>(state, { is: 'bookmark', version: '90', endsInitial: false })
+    expect(next.phase).toEqual({ at: 'Listing' })
+    expect(commands).toEqual([{ do: 'begin', rolledBack: true }, { do: 'list' }])
   })
 
   it('ignores what does not belong to what is under way', () => {

@@ -57,7 +57,7 @@ describe('what is tried again', () => {
   const table: [string, Response | Error, { read: boolean; write: boolean }][] = [
     ['429', status(429), { read: true, write: true }],
     ['429 with Retry-After', status(429, '1'), { read: true, write: true }],
-    ['429 with a Retry-After beyond patience', status(429, '31'), { read: false, write: false }],
+    ['429 with a Retry-After beyond the deadline', status(429, '31'), { read: false, write: false }],
     ['500', status(500), { read: true, write: false }],
     ['500 with Retry-After', status(500, '1'), { read: true, write: false }],
     ['502', status(502), { read: true, write: false }],
@@ -116,11 +116,12 @@ describe('what is tried again', () => {
     expect(error).toMatchObject({ mayHaveActed: true })
   })
 
-  it('is the very same request each time', async () => {
+  it('is the same request each time, with the time that is left', async () => {
     const { sent, send } = script(status(500), status(500), ok)
-    const request = call('GET')
-    await run(send, request)
-    for (const again of sent) expect(again).toBe(request)
+    const request = call('GET', { deadline: 10_000 })
+    await run(send, request, { backoff: { first: 1000, longest: 1000, jitter: 0 } })
+    expect(sent.map(({ deadline }) => deadline)).toEqual([10_000, 9000, 8000])
+    for (const again of sent) expect({ ...again, deadline: 10_000 }).toEqual(request)
   })
 })
 
@@ -157,6 +158,38 @@ describe('how often, and how long between', () => {
 
   it('is at once where the server asks for no time at all', async () => {
     expect((await run(script(status(429, '0'), ok).send, call('GET'), { random: () => 0 })).took).toBe(0)
+  })
+})
+
+describe('the deadline of a call', () => {
+  it('holds for all its tries together', async () => {
+    const clock = new VirtualClock()
+    let tries = 0
+    // A server that never answers.
+    const send: Send = async ({ deadline = 0 }) => {
+      tries++
+      await new Promise<void>(resolve => clock.after(deadline, resolve))
+      throw lost(true, 'DeadlineExceeded')
+    }
+    const answer = retry({ clock })(send)(call('GET', { deadline: 5000 }))
+    answer.catch(() => undefined)
+    await clock.advance(5000)
+    await expect(answer).rejects.toMatchObject({ code: 'DeadlineExceeded' })
+    expect(tries).toBe(1)
+  })
+
+  it('is not waited out: a server that asks for more time is the answer', async () => {
+    const { sent, send } = script(status(429, '10'), ok)
+    const { response, took } = await run(send, call('GET', { deadline: 5000 }))
+    expect(response?.status).toBe(429)
+    expect({ took, sent: sent.length }).toEqual({ took: 0, sent: 1 })
+    expect((await run(script(status(429, '10'), ok).send, call('GET', { deadline: 20_000 }))).response).toBe(ok)
+  })
+
+  it('is the client’s where the call has none', async () => {
+    const { sent, send } = script(status(429, '10'), ok)
+    await run(send, call('GET'), { deadline: 5000 })
+    expect(sent).toHaveLength(1)
   })
 })
 

@@ -5,7 +5,11 @@ import { type Change, type Round, Store } from '../../controller/kube/store.ts'
 
 type Thing = { data: { color: string } }
 
-const thing = (name: string, version: number, more: { uid?: string; color?: string; namespace?: string } = {}): Live<Thing> => ({
+const thing = (
+  name: string,
+  version: number,
+  more: { uid?: string; color?: string; namespace?: string } = {},
+): Live<Thing> => ({
   apiVersion: 'v1',
   kind: 'Thing',
   metadata: {
@@ -128,7 +132,8 @@ class World {
       const isGone = this.#isToldGone(object)
       this.store.wrote(clone(object))
       // Unless it is known to be gone again, it is there, this version or a newer one.
-      if (!isGone) expect(versionOf(this.store.get(key)), `${key}, which we wrote, is there`).toBeGreaterThanOrEqual(version)
+      if (!isGone)
+        expect(versionOf(this.store.get(key)), `${key}, which we wrote, is there`).toBeGreaterThanOrEqual(version)
     })
   }
 
@@ -164,7 +169,12 @@ class World {
   #begin(rolledBack: boolean): void {
     const left = Array.from(this.#there.values(), clone)
     this.#rolledBack = rolledBack
-    this.#round = { round: this.store.round(undefined, rolledBack), version: this.#version, left, log: this.#log.length }
+    this.#round = {
+      round: this.store.round(undefined, rolledBack),
+      version: this.#version,
+      left,
+      log: this.#log.length,
+    }
   }
 
   page(): void {
@@ -213,8 +223,20 @@ const name = fc.constantFrom('a', 'b', 'c')
 const write = fc.record({ name, color: fc.constantFrom(...colors), isDeletion: fc.boolean() })
 type Move = (world: World) => void
 const move = fc.oneof(
-  { weight: 4, arbitrary: write.map(w => [`others ${w.name} ${w.isDeletion}`, (world: World) => world.others(w.name, w.color, w.isDeletion)]) },
-  { weight: 6, arbitrary: write.map(w => [`ourselves ${w.name} ${w.isDeletion}`, (world: World) => world.ourselves(w.name, w.color, w.isDeletion)]) },
+  {
+    weight: 4,
+    arbitrary: write.map(w => [
+      `others ${w.name} ${w.isDeletion}`,
+      (world: World) => world.others(w.name, w.color, w.isDeletion),
+    ]),
+  },
+  {
+    weight: 6,
+    arbitrary: write.map(w => [
+      `ourselves ${w.name} ${w.isDeletion}`,
+      (world: World) => world.ourselves(w.name, w.color, w.isDeletion),
+    ]),
+  },
   { weight: 6, arbitrary: fc.nat({ max: 5 }).map(which => [`answer ${which}`, (world: World) => world.answer(which)]) },
   { weight: 6, arbitrary: fc.constant(['news', (world: World) => world.news()]) },
   { weight: 1, arbitrary: fc.constant(['relist', (world: World) => world.relist()]) },
@@ -235,14 +257,13 @@ function live(moves: [string, Move][]): void {
 
 describe('a store', () => {
   it('is never older than what was seen or written, and in the end what exists, in whatever order news and answers come', () => {
-    fc.assert(
-      fc.property(fc.array(move, { maxLength: 50 }), live),
-      { numRuns: 3000 },
-    )
+    fc.assert(fc.property(fc.array(move, { maxLength: 50 }), live), { numRuns: 3000 })
   })
 
   it('believes a server that went back, and what we wrote to it meanwhile', () => {
-    const moves = fc.array(fc.oneof({ weight: 20, arbitrary: move }, { weight: 1, arbitrary: rollBack }), { maxLength: 60 })
+    const moves = fc.array(fc.oneof({ weight: 20, arbitrary: move }, { weight: 1, arbitrary: rollBack }), {
+      maxLength: 60,
+    })
     fc.assert(fc.property(moves, live), { numRuns: 2000 })
   })
 
@@ -296,6 +317,27 @@ describe('a store', () => {
     round.prune('11')
     store.put(thing('a', 12))
     expect(store.get('x/a')).toBeUndefined()
+  })
+
+  it('loses at once what we wrote out of what is kept, and has it again when we write it back', () => {
+    const store = new Store<Thing>()
+    store.round(undefined, false).prune('10')
+    store.put(thing('a', 11))
+    store.left(thing('a', 15))
+    expect(store.get('x/a')).toBeUndefined()
+    // Older news of it are still on their way.
+    store.put(thing('a', 12))
+    store.put(thing('a', 14))
+    expect(store.get('x/a')).toBeUndefined()
+    store.wrote(thing('a', 16))
+    expect(versionOf(store.get('x/a'))).toBe(16)
+    store.left(thing('a', 15))
+    store.remove(thing('a', 15))
+    expect(versionOf(store.get('x/a'))).toBe(16)
+    store.left(thing('a', 17, { uid: 'namesake' }))
+    store.remove(thing('a', 17))
+    store.put(thing('a', 18))
+    expect(versionOf(store.get('x/a'))).toBe(18)
   })
 
   it('is not taken in by an answer to a write from before the kind was no longer served', () => {

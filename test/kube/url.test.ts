@@ -22,10 +22,13 @@ describe('paths', () => {
     expect(pathOf(kind, at)).toBe(path)
   })
 
-  it.each(['', '.', '..', 'a/b', '/', '../secrets/x', 'half\ud800'])('refuse the name %j, which would lead somewhere else', name => {
-    expect(() => pathOf(ConfigMap, { namespace: 'a', name })).toThrow(ShipmateError)
-    expect(() => pathOf(ConfigMap, { namespace: 'a', name })).toThrow(/is no name or namespace of a ConfigMap/)
-  })
+  it.each(['', '.', '..', 'a/b', '/', '../secrets/x', 'half\ud800'])(
+    'refuse the name %j, which would lead somewhere else',
+    name => {
+      expect(() => pathOf(ConfigMap, { namespace: 'a', name })).toThrow(ShipmateError)
+      expect(() => pathOf(ConfigMap, { namespace: 'a', name })).toThrow(/is no name or namespace of a ConfigMap/)
+    },
+  )
 
   it.each(['.', '..', 'a/b'])('refuse the namespace %j', namespace => {
     expect(() => pathOf(ConfigMap, { namespace, name: 'x' })).toThrow(/is no name or namespace/)

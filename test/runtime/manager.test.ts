@@ -1,7 +1,9 @@
 /**
  * What a manager promises, in a world of virtual time and a server that is a model.
  */
+import { execFile } from 'node:child_process'
 import { createServer } from 'node:net'
+import { promisify } from 'node:util'
 import { context, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
@@ -75,7 +77,7 @@ describe('readiness', () => {
     await world.until('it is ready', () => isReady)
     expect(await readyz(operator)).toEqual({
       status: 200,
-      text: '[+]watch-widgets.test.example.com ok\n[+]watch-configmaps ok\nreadyz check passed\n',
+      text: '[+]watch-widgets.v1.test.example.com ok\n[+]watch-configmaps.v1 ok\nreadyz check passed\n',
     })
   })
 
@@ -84,7 +86,7 @@ describe('readiness', () => {
     const operator = await start()
     await world.clock.advance(60_000)
     expect((await readyz(operator)).text).toContain(
-      '[-]watch-widgets.test.example.com failed: not served: is its CRD installed?\n[+]watch-configmaps ok',
+      '[-]watch-widgets.v1.test.example.com failed: not served: is its CRD installed?\n[+]watch-configmaps.v1 ok',
     )
     world.server.serve(world.widgets)
     await world.clock.advance(1000)
@@ -106,7 +108,7 @@ describe('readiness', () => {
     await world.clock.advance(1000)
     expect(await readyz(operator)).toEqual({
       status: 200,
-      text: '[+]watch-widgets.test.example.com ok\nreadyz check passed\n',
+      text: '[+]watch-widgets.v1.test.example.com ok\nreadyz check passed\n',
     })
   })
 
@@ -130,7 +132,7 @@ describe('readiness', () => {
     await world.clock.advance(10_000)
     expect(visits).toBe(0)
     expect((await readyz(operator)).text).toMatch(
-      /\[-\]watch-gadgets\.test\.example\.com failed: not read yet: .*gadgets is forbidden/,
+      /\[-\]watch-gadgets\.v1\.test\.example\.com failed: not read yet: .*gadgets is forbidden/,
     )
     operator.meddle = (request, next) => next(request)
     await world.until('work begins without it', () => visits === 1)
@@ -147,7 +149,7 @@ describe('readiness', () => {
     await readyz(operator)
     await world.clock.advance(1000)
     expect((await readyz(operator)).text).toMatch(
-      /\[-\]watch-widgets\.test\.example\.com failed: not read yet: .*widgets is forbidden/,
+      /\[-\]watch-widgets\.v1\.test\.example\.com failed: not read yet: .*widgets is forbidden/,
     )
   })
 
@@ -164,7 +166,7 @@ describe('readiness', () => {
     const { status, text } = await readyz(operator)
     expect(status, 'after 5.1 s').toBe(500)
     expect(text).toMatch(
-      /\[\+\]watch-widgets\.test\.example\.com ok\n\[-\]watch-configmaps failed: the watch is dead: .*no configmaps today/,
+      /\[\+\]watch-widgets\.v1\.test\.example\.com ok\n\[-\]watch-configmaps.v1 failed: the watch is dead: .*no configmaps today/,
     )
     expect(await operator.metric('shipmate_watch_up{resource="configmaps",namespace=""}')).toBe(0)
     expect(await operator.metric('shipmate_watch_failures_total{resource="configmaps",namespace=""}')).toBeGreaterThan(
@@ -452,6 +454,35 @@ it('contains promises that are rejected with nobody waiting, and says so', async
   })
   expect(operator.complaints).toHaveLength(2)
   expect(operator.ended).toBeUndefined()
+})
+
+describe('a process in which a promise is rejected with nobody waiting', () => {
+  /** Runs a manager whose reconcile function forgets a promise, as a process of its own. */
+  async function forgetful(containRejections: boolean) {
+    const code = `
+      const { World } = await import(${JSON.stringify(new URL('../fixtures/world.ts', import.meta.url))})
+      const world = new World()
+      await world.widget('a')
+      const reconcile = () => void Promise.reject(new Error('forgotten'))
+      const declare = manager => manager.controller(world.widgets).reconcile(reconcile)
+      const operator = world.start(declare, { containRejections: ${containRejections} })
+      await world.clock.advance(1000)
+      console.log(operator.complaints.map(line => line.msg).join())
+      await world.end()`
+    const child = promisify(execFile)(process.execPath, ['--input-type=module', '-e', code])
+    return child.then(
+      ({ stdout }) => stdout,
+      error => `exit ${error.code}: ${error.stderr}`,
+    )
+  }
+
+  it('goes on, and ends by itself when the manager has stopped', { timeout: 30_000 }, async () => {
+    expect(await forgetful(true)).toBe('a promise was rejected with nobody waiting for it: forgotten\n')
+  })
+
+  it('ends, if the manager is told to leave rejections alone', { timeout: 30_000 }, async () => {
+    expect(await forgetful(false)).toMatch(/^exit 1: .*Error: forgotten/s)
+  })
 })
 
 describe('leader election', () => {

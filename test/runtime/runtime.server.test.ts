@@ -3,8 +3,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { type Access, connect } from '../../controller/kube/access.ts'
 import { NotFound } from '../../controller/kube/errors.ts'
@@ -340,7 +340,7 @@ describe.skipIf(!kubeconfig)('a kind whose CRD comes and goes', () => {
     await until(async () => {
       const { status, text } = await readyz(operator)
       expect(status).toBe(500)
-      expect(text).toContain(`[-]watch-widgets.${kind.group} failed: not served: is its CRD installed?`)
+      expect(text).toContain(`[-]watch-widgets.v1.${kind.group} failed: not served: is its CRD installed?`)
     })
     await installWidgets(access.client, kind.group)
     await createWidgets(kind, 3)
@@ -417,8 +417,8 @@ describe.skipIf(!kubeconfig)('two replicas', () => {
   })
   afterAll(() => access.close())
 
-  function join_(identity: string) {
-    const program = join(import.meta.dirname, '../fixtures/widget-operator.ts')
+  function join(identity: string) {
+    const program = fileURLToPath(new URL('../fixtures/widget-operator.ts', import.meta.url))
     const child = spawn(process.execPath, [program, kubeconfig, namespace, group, identity], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -441,9 +441,9 @@ describe.skipIf(!kubeconfig)('two replicas', () => {
   }
 
   test('one works, and when it is killed the other takes over', async () => {
-    const first = join_('first')
+    const first = join('first')
     await until(async () => expect(await holder()).toBe('first'))
-    const second = join_('second')
+    const second = join('second')
     await until(() => expect(second.lines.some(line => line.includes('every watched kind has been read'))).toBe(true))
     await touch('a')
     expect(await by()).toEqual(new Set(['first']))
@@ -454,9 +454,9 @@ describe.skipIf(!kubeconfig)('two replicas', () => {
   })
 
   test('one that is asked to stop hands over at once, and ends well', async () => {
-    const first = join_('first')
+    const first = join('first')
     await until(async () => expect(await holder()).toBe('first'))
-    const second = join_('second')
+    const second = join('second')
     await until(() => expect(second.lines.some(line => line.includes('every watched kind has been read'))).toBe(true))
     const ended = once(first.process, 'exit')
     first.process.kill('SIGTERM')
@@ -501,7 +501,7 @@ describe.skipIf(!kubeconfig)('while the API server cannot be reached', () => {
       await until(async () => {
         const { status, text } = await readyz(operator)
         expect(status).toBe(500)
-        expect(text).toContain(`[-]watch-widgets.${group} failed: the watch is dead: `)
+        expect(text).toContain(`[-]watch-widgets.v1.${group} failed: the watch is dead: `)
       })
     } finally {
       process.kill(server.pids.apiserver, 'SIGCONT')
