@@ -108,8 +108,17 @@ describe('Forbidden', () => {
 
   it('names a subresource as RBAC does', () => {
     const patch: Request = { ...request, target: { ...target, verb: 'patch', subresource: 'status' } }
-    expect(errorOf(patch, answer(403, failure(403, 'Forbidden', { message })))).toMatchObject({
+    const words = 'User "x" cannot patch resource "deployments/status" in API group "apps"'
+    expect(errorOf(patch, answer(403, failure(403, 'Forbidden', { message: words })))).toMatchObject({
       rule: { apiGroups: ['apps'], resources: ['deployments/status'], verbs: ['patch'] },
+    })
+  })
+
+  it('names the verb that was refused, which for an apply may be another than the one sent', () => {
+    const apply: Request = { ...request, target: { ...target, verb: 'patch' } }
+    const words = 'User "x" cannot create resource "deployments" in API group "apps"'
+    expect(errorOf(apply, answer(403, failure(403, 'Forbidden', { message: words })))).toMatchObject({
+      rule: { apiGroups: ['apps'], resources: ['deployments'], verbs: ['create'] },
     })
   })
 

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import { inspect } from 'node:util'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { connect } from '../../controller/kube/access.ts'
 import { authenticated } from '../../controller/kube/auth.ts'
@@ -587,4 +589,43 @@ describe('on the wire', () => {
     onTestFinished(() => access.close())
     expect((await access.client.raw('/')).text).toMatch(/^till .*shipmate/)
   })
+})
+
+it('a kubeconfig that cannot be parsed is named with the place of the mistake, and nothing of its content', async () => {
+  const file = await put('broken', 'users:\n- name: u\n  user: {token: SECRET-TOKEN}\n  wrong: [1, 2\n')
+  const error = (() => {
+    try {
+      return credentialsFrom({ file })
+    } catch (thrown) {
+      return thrown
+    }
+  })()
+  expect(error).toBeInstanceOf(ShipmateError)
+  expect((error as Error).message).toMatch(/cannot read a kubeconfig from .*broken: .*line \d+, column \d+/)
+  expect(inspect(error, { depth: 10 })).not.toContain('SECRET-TOKEN')
+})
+
+it('a plugin that hangs is not waited for a second time', async () => {
+  const marker = join(dir, 'started')
+  const token = JSON.stringify({
+    apiVersion: 'client.authentication.k8s.io/v1',
+    kind: 'ExecCredential',
+    status: { token: 't' },
+  })
+  const script = `const fs = require('node:fs')
+    if (fs.existsSync(${JSON.stringify(marker)})) console.log(${JSON.stringify(token)})
+    else { fs.writeFileSync(${JSON.stringify(marker)}, ''); setInterval(() => {}, 1000); setTimeout(() => process.exit(1), 3000) }`
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: process.execPath, args: ['-e', script] }
+  const config = {
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster: { server: 'http://localhost:1' } }],
+    users: [{ name: 'u', user: { exec } }],
+  }
+  const clock = new VirtualClock()
+  const source = credentialsFrom({ file: await put('hangs', JSON.stringify(config)), clock })
+  void Promise.resolve(source.current()).catch(() => undefined)
+  await expect.poll(() => existsSync(marker)).toBe(true)
+  await clock.advance(31_000)
+  expect((await source.current()).headers['authorization']).toBe('Bearer t')
 })

@@ -222,3 +222,13 @@ describe('a caller who no longer wants the answer', () => {
     expect(timers).toBe(0)
   })
 })
+
+it('all tries, and the waits between them, end by the deadline of the call', async () => {
+  const { sent, send } = script(status(503))
+  const { response, took } = await run(send, call('GET', { deadline: 1000 }), { tries: 100 })
+  expect(response?.status).toBe(503)
+  expect(took).toBeLessThanOrEqual(1000)
+  expect(sent.length).toBeGreaterThan(2)
+  for (const { deadline } of sent) expect(deadline).toBeLessThanOrEqual(1000)
+  expect(sent.at(-1)?.deadline).toBeLessThan(1000)
+})

@@ -804,6 +804,25 @@ describe('an object that is gone', () => {
     expect(gone).toHaveLength(1)
   })
 
+  it('is not told of what never was, whatever a mapping says', async () => {
+    const gone: Ref[] = []
+    const asked: string[] = []
+    world.start(manager =>
+      manager
+        .controller(world.widgets)
+        .watches(ConfigMap, object => {
+          asked.push(object.metadata.name)
+          return [{ name: `made-up-${object.metadata.name}` }]
+        })
+        .gone(({ ref }) => void gone.push(ref))
+        .reconcile(() => undefined),
+    )
+    await world.client.create(ConfigMap, { metadata: { name: 'x', namespace: 'default' } })
+    await world.until('it was mapped', () => asked.includes('x'))
+    await world.clock.advance(60_000)
+    expect(gone).toEqual([])
+  })
+
   it('is told again until gone succeeds', async () => {
     const ref = await world.widget('a')
     let tries = 0

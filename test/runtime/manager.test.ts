@@ -168,16 +168,16 @@ describe('readiness', () => {
     expect(text).toMatch(
       /\[\+\]watch-widgets\.v1\.test\.example\.com ok\n\[-\]watch-configmaps.v1 failed: the watch is dead: .*no configmaps today/,
     )
-    expect(await operator.metric('shipmate_watch_up{resource="configmaps",namespace=""}')).toBe(0)
-    expect(await operator.metric('shipmate_watch_failures_total{resource="configmaps",namespace=""}')).toBeGreaterThan(
-      2,
-    )
+    expect(await operator.metric('shipmate_watch_up{resource="configmaps.v1",namespace=""}')).toBe(0)
+    expect(
+      await operator.metric('shipmate_watch_failures_total{resource="configmaps.v1",namespace=""}'),
+    ).toBeGreaterThan(2)
     operator.meddle = (request, next) => next(request)
     await world.clock.advance(31_000)
     await world.client.create(ConfigMap, { metadata: { name: 'sign-of-life' } })
     await world.clock.advance(100)
     expect((await readyz(operator)).status, 'when the watch is up again').toBe(200)
-    expect(await operator.metric('shipmate_watch_up{resource="configmaps",namespace=""}')).toBe(1)
+    expect(await operator.metric('shipmate_watch_up{resource="configmaps.v1",namespace=""}')).toBe(1)
   })
 
   it('is not bothered by watches that end as watches do', async () => {
