@@ -298,7 +298,7 @@ describe.skipIf(!kubeconfig)('the Widget operator', () => {
       expect(text).toMatch(/^controller_runtime_reconcile_total\{controller="widget",result="success"\} [3-9]/m)
       expect(text).toMatch(/^rest_client_requests_total\{code="201",method="PATCH",host="127\.0\.0\.1:\d+"\} 3$/m)
       expect(text).toMatch(
-        new RegExp(`^shipmate_watch_up\\{resource="widgets\\.${group}",namespace="${namespace}"\\} 1$`, 'm'),
+        new RegExp(`^shipmate_watch_up\\{resource="widgets\\.v1\\.${group}",namespace="${namespace}"\\} 1$`, 'm'),
       )
       expect(text).toMatch(/^process_cpu_seconds_total /m)
     })
