@@ -12,7 +12,13 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { type Access, connect } from '../../controller/kube/access.ts'
 import { defineKind, type Live } from '../../controller/kube/kind.ts'
-import { CustomResourceDefinition, Deployment, Lease } from '../../controller/kube/kinds.ts'
+import {
+  ClusterRoleBinding,
+  CustomResourceDefinition,
+  Deployment,
+  Lease,
+  ServiceAccount,
+} from '../../controller/kube/kinds.ts'
 
 const kubeconfig = inject('kubeconfig')
 const root = join(import.meta.dirname, '../..')
@@ -61,6 +67,7 @@ describe.skipIf(!kubeconfig)('the operator in docs/runtime.md', () => {
   let folder: string
   let access: Access
   let port: number
+  let account: string
   let operator: { process: ChildProcess; lines: string[] } | undefined
 
   beforeAll(async () => {
@@ -69,8 +76,32 @@ describe.skipIf(!kubeconfig)('the operator in docs/runtime.md', () => {
     await mkdir(join(root, '.cache'), { recursive: true })
     folder = await mkdtemp(join(root, '.cache/docs-'))
     port = await freePort()
+    account = await accountOfThePage()
     await writeFile(join(folder, 'website.ts'), (await program()).replaceAll('8081', String(port)))
   })
+
+  /** A kubeconfig of a service account that may do what the page's ClusterRole says, and nothing else. */
+  async function accountOfThePage(): Promise<string> {
+    const ref = { name: 'websites', namespace: 'default' }
+    await kubectl(await manifest('kind: ClusterRole'))
+    await access.client.apply(ServiceAccount, { metadata: ref })
+    await access.client.apply(ClusterRoleBinding, {
+      metadata: { name: 'websites' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'websites' },
+      subjects: [{ kind: 'ServiceAccount', ...ref }],
+    })
+    const { token } = await access.client.token(ref)
+    const { server, tls } = await access.credentials.current()
+    const config = {
+      'current-context': 'here',
+      contexts: [{ name: 'here', context: { cluster: 'here', user: 'websites' } }],
+      clusters: [{ name: 'here', cluster: { server, 'certificate-authority-data': btoa(tls.ca ?? '') } }],
+      users: [{ name: 'websites', user: { token } }],
+    }
+    const file = join(folder, 'kubeconfig')
+    await writeFile(file, JSON.stringify(config))
+    return file
+  }
 
   afterEach(async () => {
     operator?.process.kill('SIGKILL')
@@ -86,7 +117,7 @@ describe.skipIf(!kubeconfig)('the operator in docs/runtime.md', () => {
 
   function start() {
     const child = spawn(process.execPath, [join(folder, 'website.ts')], {
-      env: { ...process.env, KUBECONFIG: kubeconfig },
+      env: { ...process.env, KUBECONFIG: account },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const lines: string[] = []
@@ -102,6 +133,10 @@ describe.skipIf(!kubeconfig)('the operator in docs/runtime.md', () => {
     const ended = process.exitCode === null ? once(process, 'exit') : [process.exitCode]
     process.kill('SIGTERM')
     const [code] = (await ended) as [number | null]
+    expect(
+      operator.lines.filter(line => /forbidden/i.test(line)),
+      "what the page's ClusterRole lacks",
+    ).toEqual([])
     operator = undefined
     return code
   }
