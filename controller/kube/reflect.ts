@@ -29,6 +29,8 @@ export type Phase =
   | { readonly at: 'Listing'; readonly token?: string | undefined; readonly version?: string | undefined }
   /** The copy is whole as of `version`, and what follows is being streamed. */
   | { readonly at: 'Watching'; readonly version: string }
+  /** The same, but for what follows: whether the server has not gone back behind that is being asked. */
+  | { readonly at: 'Checking'; readonly version: string }
   /** After a failure. */
   | { readonly at: 'Waiting'; readonly resume: Resume }
   /** The kind is not served. */
@@ -50,15 +52,14 @@ export type Happening<O> =
   | { readonly is: 'put'; readonly object: O; readonly version: string }
   | { readonly is: 'removed'; readonly object: O; readonly version: string }
   | { readonly is: 'bookmark'; readonly version: string; readonly endsInitial: boolean }
+  /** The version that the server is at. */
+  | { readonly is: 'checked'; readonly version: string }
   /** The stream ended as streams do. `idle`: it had brought nothing, and was short. */
   | { readonly is: 'ended'; readonly idle: boolean }
-  /**
-   * `expired`: too old. `unsupported`: the server cannot stream what exists. `absent`: no such kind. `silent`: nothing was heard for longer
-   * than a server is silent. `passing`: anything else.
-   */
+  /** `expired`: too old. `unsupported`: the server cannot stream what exists. `absent`: no such kind. `passing`: anything else. */
   | {
       readonly is: 'failed'
-      readonly how: 'expired' | 'unsupported' | 'absent' | 'silent' | 'passing'
+      readonly how: 'expired' | 'unsupported' | 'absent' | 'passing'
       /** The stream had been open for a decent time before. */
       readonly lived?: boolean
     }
@@ -71,6 +72,7 @@ export type Command<O> =
   | { readonly do: 'stream' }
   | { readonly do: 'list'; readonly token?: string | undefined }
   | { readonly do: 'watch'; readonly version: string }
+  | { readonly do: 'check' }
   | { readonly do: 'wait'; readonly failures: number }
   | { readonly do: 'park' }
   /** A new round begins: what is not put before `prune` does not exist. `rolledBack`: older versions are to be believed. */
@@ -102,6 +104,8 @@ export function step<O>(state: State, happened: Happening<O>): Step<O> {
       return change(state, happened)
     case 'bookmark':
       return bookmark(state, happened)
+    case 'checked':
+      return phase.at === 'Checking' ? checked(state, phase, happened.version) : [state, []]
     case 'ended':
       return ended(state, happened.idle)
     case 'failed':
@@ -126,8 +130,22 @@ function resume<O>(state: State, at: Resume): Step<O> {
         [{ do: 'list', token: at.token }],
       ]
     case 'version':
-      return [{ ...state, phase: { at: 'Watching', version: at.version } }, [{ do: 'watch', version: at.version }]]
+      return check(state, at.version)
   }
+}
+
+/**
+ * A server that was restored from an older copy says nothing, for long, to who watches from what is its future; and then, what is wrong. So
+ * it is asked where it is whenever a connection was lost, as every one is when a server is restored. A watch that the server itself ends is
+ * taken up without a question: an idle controller asks nothing.
+ */
+function check<O>(state: State, version: string): Step<O> {
+  return [{ ...state, phase: { at: 'Checking', version } }, [{ do: 'check' }]]
+}
+
+function checked<O>(state: State, phase: Phase & { at: 'Checking' }, now: string): Step<O> {
+  if (isOlder(now, phase.version)) return begin(state, true)
+  return [{ ...state, phase: { at: 'Watching', version: phase.version } }, [{ do: 'watch', version: phase.version }]]
 }
 
 function page<O>(state: State, phase: Phase & { at: 'Listing' }, got: Happening<O> & { is: 'page' }): Step<O> {
@@ -195,7 +213,7 @@ function failed<O>(state: State, how: (Happening<O> & { is: 'failed' })['how']):
 }
 
 function whereToResume(phase: Phase, failures: number): Resume {
-  if (phase.at === 'Watching') return { from: 'version', version: phase.version }
+  if (phase.at === 'Watching' || phase.at === 'Checking') return { from: 'version', version: phase.version }
   // A token may be one that the server will never know again, and not say so.
   if (phase.at === 'Listing' && phase.token && phase.version && failures < 5)
     return { from: 'page', token: phase.token, version: phase.version }

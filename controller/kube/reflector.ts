@@ -23,9 +23,10 @@ export interface ReflectorOptions extends Selection {
   /** After so many seconds, give or take a tenth, the server ends a watch and it is taken up again. Default 290. */
   readonly watchSeconds?: number | undefined
   /**
-   * Milliseconds of silence after which a stream is given up as dead. Once a server has sent a bookmark, it is known to send one a minute;
-   * until then only its own end of the watch can be relied on. Default 150,000, and `watchSeconds` and 15 s more. While what exists is being
-   * streamed, 15,000: then it is listed instead, in case the server does not know how to mark the end.
+   * Milliseconds of silence after which a stream is given up as dead. A stream that has brought a bookmark brings one a minute; until then
+   * only the server's own end of the watch can be relied on: where nothing happens at all, there may be none. Default 150,000, and
+   * `watchSeconds` and 15 s more. While what exists is being streamed, 15,000: then it is listed instead, in case the server does not know
+   * how to mark the end.
    */
   readonly silence?:
     | {
@@ -58,10 +59,7 @@ export type Health =
 /** A stream that was open this long was worth opening, even if nothing happened. */
 const decentLife = 5000
 
-/** A server that sends bookmarks sends one a minute: a stream that ends after so long without any is not well. */
-const suspiciousLife = 60_000
-
-/** The watchdog bit, or should have. */
+/** The watchdog bit. */
 class Silence extends Unavailable {}
 
 export class Reflector<T extends object> {
@@ -75,7 +73,6 @@ export class Reflector<T extends object> {
   #state: State
   #round: Round<T> | undefined
   #health: Health = { is: 'syncing' }
-  #bookmarks = false
   /** The stream that has just failed had been open for a decent time. */
   #lived = false
 
@@ -153,6 +150,17 @@ export class Reflector<T extends object> {
         })
         return this.#take({ is: 'page', items: page.items, version: page.resourceVersion, token: page.continue })
       }
+      case 'check': {
+        const { namespace, labels, fields } = this.#options
+        const { resourceVersion } = await this.#client.page(this.#kind, {
+          namespace,
+          labels,
+          fields,
+          pageSize: 1,
+          signal,
+        })
+        return this.#take({ is: 'checked', version: resourceVersion })
+      }
       case 'stream':
         return this.#read({ sendInitialEvents: true }, signal)
       case 'watch':
@@ -201,30 +209,22 @@ export class Reflector<T extends object> {
       for await (const batch of batches) {
         heard = true
         for (const event of batch) {
-          const next = this.#take(this.#happening(event))
+          if (event.type === 'BOOKMARK' && !event.initialEventsEnd) watchdog.hasBookmarks = true
+          const next = this.#take(happeningOf(event))
           if (next) return next
         }
       }
       const lived = this.#clock.monotonic() - opened
-      if (!heard && this.#bookmarks && lived > suspiciousLife)
-        throw this.#silence(`nothing heard in ${Math.round(lived / 1000)} s`)
       return this.#take({ is: 'ended', idle: !heard && lived < decentLife })
     } catch (error) {
       this.#lived = accepted !== undefined && this.#clock.monotonic() - accepted >= decentLife
-      throw watchdog.bit && !signal.aborted ? this.#silence(watchdog.bit) : error
+      throw watchdog.bit && !signal.aborted
+        ? new Silence('Unavailable', this.#target(), watchdog.bit, { mayHaveActed: false })
+        : error
     } finally {
       watchdog.stop()
       signal.removeEventListener('abort', end)
     }
-  }
-
-  #happening(event: WatchEvent<T>): Happening<Live<T>> {
-    if (event.type === 'BOOKMARK') {
-      this.#bookmarks ||= !event.initialEventsEnd
-      return { is: 'bookmark', version: event.resourceVersion, endsInitial: event.initialEventsEnd }
-    }
-    const version = event.object.metadata.resourceVersion
-    return { is: event.type === 'DELETED' ? 'removed' : 'put', object: event.object, version }
   }
 
   /** Aborts `stream` after too long a silence. A pat costs no timer: the dog looks at the time when it wakes. */
@@ -233,11 +233,13 @@ export class Reflector<T extends object> {
     const clock = this.#clock
     const patience = () => {
       if (this.#state.phase.at === 'Streaming') return silence?.streaming ?? 15_000
-      return this.#bookmarks ? (silence?.withBookmarks ?? 150_000) : (silence?.without ?? watchSeconds * 1100 + 15_000)
+      return dog.hasBookmarks ? (silence?.withBookmarks ?? 150_000) : (silence?.without ?? watchSeconds * 1100 + 15_000)
     }
     let last = clock.monotonic()
     const dog = {
+      /** Why it bit; empty as long as it did not. */
       bit: '',
+      hasBookmarks: false,
       pat: () => {
         last = clock.monotonic()
       },
@@ -275,8 +277,7 @@ export class Reflector<T extends object> {
     const streaming = this.#state.phase.at === 'Streaming'
     if (streaming && (error instanceof Invalid || error instanceof BadRequest || error instanceof Silence))
       return 'unsupported'
-    // A server that was restored from an older copy says nothing to who watches from what is its future.
-    return error instanceof Silence ? 'silent' : 'passing'
+    return 'passing'
   }
 
   #become(health: Health): void {
@@ -285,13 +286,17 @@ export class Reflector<T extends object> {
     this.#options.onHealth?.(health)
   }
 
-  #silence(why: string): Silence {
-    return new Silence('Unavailable', this.#target(), why, { mayHaveActed: false })
-  }
-
   #target() {
     return { verb: 'watch', group: this.#kind.group, resource: this.#kind.plural, namespace: this.#options.namespace }
   }
+}
+
+function happeningOf<T extends object>(event: WatchEvent<T>): Happening<Live<T>> {
+  if (event.type === 'BOOKMARK') {
+    return { is: 'bookmark', version: event.resourceVersion, endsInitial: event.initialEventsEnd }
+  }
+  const { object } = event
+  return { is: event.type === 'DELETED' ? 'removed' : 'put', object, version: object.metadata.resourceVersion }
 }
 
 /** Whether the API server itself says that there is no such thing; a page of a proxy's must not empty the copy. */

@@ -43,13 +43,16 @@ export interface Round<T extends object> {
   prune(version: string): void
 }
 
-/** An object that we took away, of which the watch has not told yet. Up to `version` nothing that is said of that name is news. */
+/** An object that we took away, of which the watch may not have told yet. Up to `version` nothing that is said of that name is news. */
 interface Erased {
   readonly uid: string
   readonly version: string
-  /** It was deleted, and does not come back. */
+  /** It was deleted: nothing that is said of that uid is ever news. */
   readonly forGood: boolean
 }
+
+/** How many of those are kept. Older ones have long been told of. */
+const longestMemory = 1000
 
 interface Index<T extends object> {
   readonly of: Indexer<T>
@@ -124,7 +127,9 @@ export class Store<T extends object> {
   remove(object: Live<T>): void {
     this.#tellUpTo(object)
     const key = keyOf(object.metadata)
-    if (this.#erased.get(key)?.uid === object.metadata.uid) this.#erased.delete(key)
+    const gone = this.#erased.get(key)
+    if (gone && !gone.forGood && compareVersions(object.metadata.resourceVersion, gone.version) >= 0)
+      this.#erased.delete(key)
     const known = this.#objects.get(key)
     if (!known || compareVersions(known.metadata.resourceVersion, object.metadata.resourceVersion) > 0) return
     this.#transform(object)
@@ -145,8 +150,7 @@ export class Store<T extends object> {
   erased(key: string, uid: string): void {
     const known = this.#objects.get(key)
     if (known?.metadata.uid !== uid) return
-    this.#erased.set(key, { uid, version: known.metadata.resourceVersion, forGood: true })
-    this.#drop(key, known, known, true)
+    this.#erase(key, known, { uid, version: known.metadata.resourceVersion, forGood: true })
   }
 
   /** Our own write was answered with this, and it is not, or no longer, among the objects that are kept here. */
@@ -155,8 +159,7 @@ export class Store<T extends object> {
     const known = this.#objects.get(key)
     const version = object.metadata.resourceVersion
     if (!known || compareVersions(known.metadata.resourceVersion, version) >= 0) return
-    this.#erased.set(key, { uid: known.metadata.uid, version, forGood: false })
-    this.#drop(key, known, known, true)
+    this.#erase(key, known, { uid: known.metadata.uid, version, forGood: false })
   }
 
   /** Begins a round. `rolledBack`: the server's versions went back, so what it says now is right however old it looks. */
@@ -228,6 +231,16 @@ export class Store<T extends object> {
     for (const index of this.#indices.values()) reindex(index, key, known, object)
     const news = { key, object, initial: how.initial, own: how.own }
     this.#tell(known ? { ...news, type: 'changed', old: known } : { ...news, type: 'added' })
+  }
+
+  #erase(key: string, known: Live<T>, how: Erased): void {
+    this.#erased.delete(key)
+    this.#erased.set(key, how)
+    if (this.#erased.size > longestMemory) {
+      const [oldest] = this.#erased.keys()
+      this.#erased.delete(oldest as string)
+    }
+    this.#drop(key, known, known, true)
   }
 
   #drop(key: string, known: Live<T>, last: Live<T>, own: boolean): void {

@@ -59,6 +59,7 @@ async function schedule(seed: number) {
   const clock = new VirtualClock()
   const server = new ModelServer({ clock })
   server.lag = () => random() * 200
+  server.progress = chance(0.5)
   server.serve(Widgets)
   const network = new FaultyNetwork(clock, random, request => server.send(request))
   const others = new Client(request => server.answer(request), { fieldManager: 'others' })

@@ -4,7 +4,7 @@ import { Client } from '../../controller/kube/client.ts'
 import { Unavailable } from '../../controller/kube/errors.ts'
 import { Informer, type InformerOptions } from '../../controller/kube/informer.ts'
 import type { Live } from '../../controller/kube/kind.ts'
-import { ConfigMap } from '../../controller/kube/kinds.ts'
+import { ConfigMap, Secret } from '../../controller/kube/kinds.ts'
 import type { Health } from '../../controller/kube/reflector.ts'
 import type { Request, Response, Send } from '../../controller/kube/transport.ts'
 import { ModelServer } from '../fixtures/model-server.ts'
@@ -182,14 +182,30 @@ describe.each([
 
 describe('an idle informer', () => {
   it('asks for nothing but its watch, taken up again when the server ends it', async () => {
-    const { clock, put, watch, requests, verbs, end } = world()
+    const { clock, put, others, watch, requests, verbs, end } = world()
     await put('a')
     const { informer, health, running } = watch()
     await clock.until(() => informer.hasSynced, 1000)
-    await clock.advance(60 * minute)
+    for (let i = 0; i < 60; i++) {
+      // Somewhere something happens all the time: on a real server at least its own lease.
+      await others.apply(Secret, { metadata: { name: 'elsewhere', namespace: 'x', labels: { i: String(i) } } })
+      await clock.advance(minute)
+    }
     expect(verbs()[0]).toBe('stream')
     expect(new Set(verbs().slice(1))).toEqual(new Set(['watch']))
     expect(requests.length).toBeLessThanOrEqual(1 + 60 / 4)
+    expect(health).toEqual(['watching'])
+    await end(running)
+  })
+
+  it('asks nothing either when a whole watch brought nothing', async () => {
+    const { clock, put, server, watch, requests, health, end } = { ...world(), health: [] as string[] }
+    server.progress = false
+    await put('a')
+    const { informer, running } = watch({ onHealth: ({ is }) => void health.push(is) })
+    await clock.until(() => informer.hasSynced, 1000)
+    await clock.advance(60 * minute)
+    expect(requests.filter(({ target }) => target.verb !== 'watch')).toEqual([])
     expect(health).toEqual(['watching'])
     await end(running)
   })

@@ -47,8 +47,9 @@ const object = (key: string, version: number): Live => ({
   metadata: { name: key, uid: key, resourceVersion: String(version), creationTimestamp: '' },
 })
 
-type Io = Command<Live> & { do: 'stream' | 'list' | 'watch' | 'wait' | 'park' }
-const isIo = (command: Command<Live>): command is Io => ['stream', 'list', 'watch', 'wait', 'park'].includes(command.do)
+const ios = ['stream', 'list', 'watch', 'check', 'wait', 'park'] as const
+type Io = Command<Live> & { do: (typeof ios)[number] }
+const isIo = (command: Command<Live>): command is Io => ios.some(io => io === command.do)
 
 interface Stream {
   initial: Live[] | undefined
@@ -88,7 +89,7 @@ class Rig {
     const before = this.state
     const [state, commands] = step(before, happened)
     this.state = state
-    const isOver = ['page', 'ended', 'failed', 'waited', 'appeared'].includes(happened.is)
+    const isOver = ['page', 'checked', 'ended', 'failed', 'waited', 'appeared'].includes(happened.is)
     const next = this.#carryOut(commands)
     if (isOver) expect(next, `after ${happened.is} in ${before.phase.at} there is something to do`).toBeDefined()
     if (happened.is === 'failed') {
@@ -158,6 +159,9 @@ class Rig {
       case 'park':
         this.happens({ is: 'appeared' })
         return true
+      case 'check':
+        this.happens({ is: 'checked', version: String(log.version) })
+        return true
       case 'list': {
         const [version, offset] = io.token ? (io.token.split(':').map(Number) as [number, number]) : [log.version, 0]
         // A version that is not there any more, or not yet.
@@ -191,9 +195,9 @@ class Rig {
       this.happens({ is: 'failed', how: 'expired' })
       return true
     }
-    // Whoever watches from the future hears nothing at all.
+    // Whoever watches from the future hears nothing at all; but a server that is restored loses its connections.
     if (stream.version > this.log.version) {
-      this.happens({ is: 'failed', how: 'silent' })
+      this.happens({ is: 'failed', how: 'passing' })
       return true
     }
     const next = this.log.after(stream.version)
@@ -215,7 +219,6 @@ class Rig {
   fail(how: Failure): void {
     if (this.io.do === 'wait') return
     if (how === 'unsupported' && this.io.do !== 'stream') return
-    if (how === 'silent' && this.io.do !== 'watch' && this.io.do !== 'stream') return
     if (this.io.do === 'park' && how !== 'passing') return
     this.happens({ is: 'failed', how })
   }
@@ -247,7 +250,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant('fail'),
-      how: fc.constantFrom<Failure[]>('expired', 'unsupported', 'absent', 'silent', 'passing'),
+      how: fc.constantFrom<Failure[]>('expired', 'unsupported', 'absent', 'passing'),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('end'), idle: fc.boolean() }) },
@@ -345,7 +348,24 @@ describe('a copy of a collection', () => {
     rig.fail('passing')
     expect(rig.io).toMatchObject({ do: 'wait', failures: 1 })
     rig.proceed()
+    expect(rig.io.do).toBe('check')
+    rig.proceed()
     expect(rig.io).toEqual({ do: 'watch', version: String(rig.log.version) })
+  })
+
+  it('goes on at once where it was when the server ends the watch, and asks nothing before', () => {
+    const rig = new Rig(true)
+    rig.log.change('a', false)
+    rig.settle()
+    const { version } = rig.log
+    rig.end(false)
+    expect(rig.io).toEqual({ do: 'watch', version: String(version) })
+    // A server that fails even then is waited for.
+    rig.end(true)
+    expect(rig.io).toMatchObject({ do: 'wait', failures: 1 })
+    rig.proceed()
+    rig.fail('passing')
+    expect(rig.io).toMatchObject({ do: 'wait', failures: 2 })
   })
 
   it('goes on at the page where it was, but not for ever', () => {
@@ -437,7 +457,7 @@ describe('a server that keeps failing', () => {
     ['as expired with everything', { stream: 'expired', list: 'expired', watch: 'expired' }],
     ['as expired when it is watched, though it lists', { stream: 'unsupported', watch: 'expired' }],
     ['when it is watched, though it lists', { stream: 'unsupported', watch: 'passing' }],
-    ['by silence', { stream: 'unsupported', watch: 'silent' }],
+    ['when it is asked where it is', { stream: 'unsupported', watch: 'passing', check: 'passing' }],
     ['as not serving the kind', { stream: 'absent', list: 'absent' }],
   ]
 
@@ -450,7 +470,7 @@ describe('a server that keeps failing', () => {
       else rig.proceed()
     }
     const rests = rig.commands.filter(io => io.do === 'wait' || io.do === 'park').length
-    // One round of asking is a stream, two pages and a watch.
+    // One round of asking is a stream or two pages, a question where it is, and a watch.
     expect(rig.commands.length / rests).toBeLessThan(6)
     const waits = rig.commands.flatMap(io => (io.do === 'wait' ? [io.failures] : []))
     for (let i = 1; i < waits.length; i++) expect(waits[i]).toBeGreaterThan(waits[i - 1] as number)
@@ -478,11 +498,11 @@ describe('a server that keeps failing', () => {
       rig.settle()
     }
     rig.fail('passing')
-    rig.proceed()
+    rig.settle()
     rig.bookmark()
     rig.fail('passing')
     expect(rig.io).toMatchObject({ do: 'wait', failures: 1 })
-    rig.proceed()
+    rig.settle()
     rig.end(false)
     rig.fail('passing')
     expect(rig.io).toMatchObject({ do: 'wait', failures: 1 })

@@ -340,6 +340,37 @@ describe('a store', () => {
     expect(versionOf(store.get('x/a'))).toBe(18)
   })
 
+  it('keeps to both, though it had left and come back before, which is told only now', () => {
+    const store = new Store<Thing>()
+    store.round(undefined, false).prune('10')
+    store.put(thing('a', 11))
+    store.put(thing('b', 11))
+    store.left(thing('a', 20))
+    store.erased('x/b', 'uid-b')
+    for (const name of ['a', 'b']) {
+      store.remove(thing(name, 13))
+      store.put(thing(name, 15))
+      expect(store.get(`x/${name}`)).toBeUndefined()
+    }
+    store.remove(thing('a', 20))
+    store.remove(thing('b', 20))
+    store.put(thing('a', 21))
+    store.put(thing('b', 22, { uid: 'another' }))
+    expect(store.size).toBe(2)
+  })
+
+  it('remembers a thousand deletions, no more', () => {
+    const store = new Store<Thing>()
+    for (let i = 0; i <= 1000; i++) {
+      store.put(thing(`n${i}`, i + 1))
+      store.erased(`x/n${i}`, `uid-n${i}`)
+    }
+    store.put(thing('n1', 5000))
+    expect(store.size).toBe(0)
+    store.put(thing('n0', 5001))
+    expect(store.size).toBe(1)
+  })
+
   it('is not taken in by an answer to a write from before the kind was no longer served', () => {
     const store = new Store<Thing>()
     store.round(undefined, false).prune('10')
