@@ -95,14 +95,18 @@ export function same(a: Value, b: Value): boolean {
 export function mergePatchOf(from: Value, to: Value): Value {
   if (!isMap(to)) return same(from, to) ? undefined : to
   if (!isMap(from)) return withoutNulls(to)
-  const patch: Record<string, Value> = {}
-  for (const name of Object.keys(from)) if (isAbsent(to[name]) && !isAbsent(from[name])) patch[name] = null
-  for (const [name, value] of Object.entries(to)) {
-    if (isAbsent(value)) continue
-    const change = mergePatchOf(from[name], value)
-    if (change !== undefined) patch[name] = change
-  }
+  // By entries, and only what is a map's own: a field may be called `constructor`.
+  const gone = Object.keys(from).filter(name => isAbsent(own(to, name)) && !isAbsent(from[name]))
+  const changes = Object.entries(to).flatMap(([name, value]): [string, Value][] => {
+    const change = isAbsent(value) ? undefined : mergePatchOf(own(from, name), value)
+    return change === undefined ? [] : [[name, change]]
+  })
+  const patch = Object.fromEntries([...gone.map((name): [string, Value] => [name, null]), ...changes])
   return isEmpty(patch) ? undefined : patch
+}
+
+function own(map: Fields, name: string): Value {
+  return Object.hasOwn(map, name) ? map[name] : undefined
 }
 
 function withoutNulls(value: Value): Value {

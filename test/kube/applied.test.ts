@@ -419,20 +419,18 @@ describe('whether applying would change something', () => {
   })
 })
 
-// No field of ours, nor of Kubernetes', has this name.
-const value = fc.jsonValue({ maxDepth: 3 }).filter(one => !JSON.stringify(one).includes('__proto__'))
+const value = fc.jsonValue({ maxDepth: 3 })
 
 /** RFC 7386, as it is written. */
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
-  const result = (
-    typeof target === 'object' && target !== null && !Array.isArray(target) ? { ...target } : {}
-  ) as Record<string, unknown>
+  const isTargetMap = typeof target === 'object' && target !== null && !Array.isArray(target)
+  const result = new Map<string, unknown>(isTargetMap ? Object.entries(target) : [])
   for (const [name, part] of Object.entries(patch)) {
-    if (part === null) delete result[name]
-    else result[name] = mergePatch(result[name], part)
+    if (part === null) result.delete(name)
+    else result.set(name, mergePatch(result.get(name), part))
   }
-  return result
+  return Object.fromEntries(result)
 }
 
 /** Without fields that are null, which a merge patch cannot say. Lists are as they are. */
@@ -444,11 +442,7 @@ function sayable(value: unknown): unknown {
 }
 
 describe('a merge patch', () => {
-  const map = fc.dictionary(
-    fc.string({ maxLength: 3 }).filter(name => name !== '__proto__'),
-    value,
-    { maxKeys: 4 },
-  )
+  const map = fc.dictionary(fc.string({ maxLength: 3 }), value, { maxKeys: 4 })
 
   it('turns the one into the other, and is none where they are the same', () => {
     fc.assert(
