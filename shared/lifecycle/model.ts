@@ -32,6 +32,14 @@ const name = z
       'a name has letters, digits, "-" and "_", at most 63, and begins with a letter',
     ),
   )
+const paramName = z
+  .string()
+  .check(
+    z.regex(
+      /^[A-Za-z_][A-Za-z0-9_.-]{0,62}$/,
+      'a parameter\'s name has letters, digits, "_", "-" and ".", at most 63, and begins with a letter or "_"',
+    ),
+  )
 const duration = z.string().check(z.regex(durationPattern, 'a duration is written as 200ms, 30s or 1h30m'))
 const text = (longest: number) => z.string().check(z.minLength(1), z.maxLength(longest))
 const count = (least: number, most: number) => z.int().check(z.gte(least), z.lte(most))
@@ -166,7 +174,7 @@ export const action = z.strictObject({
     'Waits until the mounted file has really changed, then calls or signals the application, then verifies.',
   ),
   params: described(
-    z.optional(z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,62}$/)), paramSchema)),
+    z.optional(z.record(paramName, paramSchema)),
     'A JSON schema for each parameter. Required unless it has a `default` or says `required: false`; secret if `writeOnly: true`.',
   ),
   target: described(z.optional(text(253)), 'all | one | primary | replicas | the name of a pod. Default all.'),
@@ -211,7 +219,7 @@ export const action = z.strictObject({
   ),
   env: z.optional(z.record(variable, z.string())),
   secretEnv: described(
-    z.optional(z.record(variable, name)),
+    z.optional(z.record(variable, paramName)),
     'Variables that hold secret parameters: {PGPASSWORD: password}.',
   ),
   workingDir: z.optional(text(4096)),

@@ -1,0 +1,110 @@
+/* The claim of a run and the record of its end: each stands whole or not at all, and is on the disk before anybody acts on it. */
+#include "record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RECORD_BYTES = 512 };
+
+/* A file with this content, on the disk. */
+static int put_synced(int dir, const char *name, int flags, const char *data, size_t length)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CLOEXEC | flags, 0600);
+	if (fd < 0) return -1;
+	int failed = write_all(fd, data, length);
+	if (failed == 0) {
+		if (flags == 0) fault("exit.written");
+		failed = fsync(fd);
+	}
+	int error = errno;
+	(void)close(fd);
+	errno = error;
+	return failed;
+}
+
+/* Made under a name of its own and linked: who finds a claim finds all of it. */
+static int make_claim(int dir)
+{
+	char line[256], boot[64], name[32];
+	boot_id(boot, sizeof boot);
+	int length = snprintf(line, sizeof line,
+	                      "{\"by\":\"wrapper\",\"boot\":\"%s\",\"pidns\":%" PRIu64 ",\"pid\":%d,\"start\":%" PRIu64 ",\"at\":%" PRId64 "}\n",
+	                      boot, pid_namespace(), (int)getpid(), start_time(0), now_ms());
+	snprintf(name, sizeof name, "claim.%d", (int)getpid());
+	(void)unlinkat(dir, name, 0);
+	int failed = put_synced(dir, name, O_CREAT | O_EXCL, line, (size_t)length);
+	if (failed == 0) failed = linkat(dir, name, dir, "claim", 0);
+	int error = errno;
+	if (failed == 0) fault("claim.created");
+	(void)unlinkat(dir, name, 0);
+	errno = error;
+	return failed == 0 ? fsync(dir) : -1;
+}
+
+int claim(int dir)
+{
+	char spaces[RECORD_BYTES];
+	memset(spaces, ' ', sizeof spaces);
+	fault("claim.before");
+	if (faccessat(dir, "claim", F_OK, 0) == 0) return EXIT_CLAIMED;
+	if (make_claim(dir) != 0) {
+		if (errno == EEXIST) return EXIT_CLAIMED;
+		say("error", "nothing was executed: claim: %s", errno_name(errno));
+		return EXIT_UNCLAIMED;
+	}
+	fault("claim.synced");
+	if (put_synced(dir, "exit.new", O_CREAT | O_TRUNC, spaces, sizeof spaces) != 0) {
+		say("error", "nothing was executed: exit.new: %s", errno_name(errno));
+		return EXIT_UNCLAIMED;
+	}
+	fault("exitnew.synced");
+	return EXIT_DONE;
+}
+
+int record_child(int dir, pid_t pid)
+{
+	char line[96];
+	int length = snprintf(line, sizeof line, "{\"pid\":%d,\"start\":%" PRIu64 "}\n", (int)pid, start_time(pid));
+	return put_file(dir, "child", line, (size_t)length);
+}
+
+static int put_end(int dir, const char *text, bool *is_written)
+{
+	if (!*is_written && put_synced(dir, "exit.new", 0, text, RECORD_BYTES) != 0) return -1;
+	*is_written = true;
+	fault("exit.synced");
+	if (renameat(dir, "exit.new", dir, "exit") != 0) return -1;
+	fault("exit.renamed");
+	return fsync(dir);
+}
+
+int record_end(int dir, const struct end *end)
+{
+	char text[RECORD_BYTES], code[16] = "null", signal[32] = "null", error[96] = "null";
+	if (end->code >= 0) snprintf(code, sizeof code, "%d", end->code);
+	if (end->signal > 0) snprintf(signal, sizeof signal, "\"%s\"", signal_name(end->signal));
+	if (end->failure.error != 0) snprintf(error, sizeof error, "\"%s: %s\"", end->failure.stage, errno_name(end->failure.error));
+	memset(text, ' ', sizeof text);
+	int length = snprintf(text, sizeof text,
+	                      "{\"cause\":\"%s\",\"code\":%s,\"signal\":%s,\"error\":%s,\"at\":%" PRId64 ",\"log\":%" PRIu64 "}", end->cause,
+	                      code, signal, error, now_ms(), end->log);
+	text[length] = ' ';
+	text[sizeof text - 1] = '\n';
+	bool is_written = false, is_said = false;
+	while (put_end(dir, text, &is_written) != 0) {
+		if (errno != ENOSPC && errno != EDQUOT) {
+			say("error", "the end of the command could not be written down: exit: %s: %.*s", errno_name(errno), length, text);
+			return EXIT_UNRECORDED;
+		}
+		if (!is_said) say("warn", "the end of the command cannot be written down, trying again every second: exit: %s", errno_name(errno));
+		is_said = true;
+		(void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+	}
+	fault("exit.done");
+	return EXIT_DONE;
+}

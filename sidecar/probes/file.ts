@@ -1,0 +1,82 @@
+/**
+ * One attempt of a probe of a file: whether it is there, what its content says, whether that has changed.
+ *
+ * Guarantees: never waits for a pipe or a device. A pattern sees at most the first 1 MiB; a hash is computed piece by piece, and given up when the signal is
+ * aborted.
+ */
+import { constants } from 'node:fs'
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import type { Probe } from '../../shared/lifecycle/model.ts'
+import { type Attempt, no, none, yes } from './threshold.ts'
+
+/** The hash that each file had when it was first seen, by path. */
+export type SeenFiles = Map<string, string>
+
+/** How much of a file a pattern sees. */
+const patternLimit = 1 << 20
+const pieceSize = 64 * 1024
+
+export async function probeFile(
+  { path, exists = true, pattern, changed }: NonNullable<Probe['file']>,
+  { seen, signal }: { readonly seen: SeenFiles; readonly signal: AbortSignal },
+): Promise<Attempt> {
+  const quoted = JSON.stringify(path)
+  try {
+    if (!exists || (pattern === undefined && changed === undefined)) {
+      await stat(path)
+      return exists ? yes(null) : no(null, `${quoted} exists`)
+    }
+    // O_NONBLOCK: opening a pipe would wait for who writes into it.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    if (!(await file.stat()).isFile()) return none(`${quoted} is no regular file`)
+    let value: string | null = null
+    if (changed !== undefined) {
+      value = await hash(file, signal)
+      const first = seen.get(path) ?? value
+      seen.set(path, first)
+      if ((value !== first) !== changed) {
+        return no(value, changed ? `${quoted} is as it was first seen` : `${quoted} has changed`)
+      }
+    }
+    if (pattern === undefined) return yes(value)
+    const { text, isWhole } = await beginning(file, signal)
+    const match = new RegExp(pattern, 'm').exec(text)
+    if (match) return yes(match[1] ?? match[0])
+    return no(value, `${isWhole ? '' : 'the first 1 MiB of '}${quoted} does not match ${pattern}`)
+  } catch (error) {
+    if (!isMissing(error)) throw error
+    return exists ? no(null, `${quoted} does not exist`) : yes(null)
+  }
+}
+
+const isMissing = (error: unknown) => ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
+
+async function hash(file: FileHandle, signal: AbortSignal): Promise<string> {
+  const sum = process.getBuiltinModule('node:crypto').createHash('sha256')
+  const piece = Buffer.allocUnsafe(pieceSize)
+  for (let position = 0; ; ) {
+    signal.throwIfAborted()
+    const { bytesRead } = await file.read(piece, 0, pieceSize, position)
+    if (bytesRead === 0) return sum.digest('hex')
+    sum.update(piece.subarray(0, bytesRead))
+    position += bytesRead
+  }
+}
+
+async function beginning(file: FileHandle, signal: AbortSignal): Promise<{ text: string; isWhole: boolean }> {
+  const pieces: Buffer[] = []
+  let length = 0
+  // One byte more than is used tells whether there is more.
+  while (length <= patternLimit) {
+    signal.throwIfAborted()
+    const piece = Buffer.allocUnsafe(Math.min(pieceSize, patternLimit + 1 - length))
+    const { bytesRead } = await file.read(piece, 0, piece.length, length)
+    if (bytesRead === 0) break
+    pieces.push(piece.subarray(0, bytesRead))
+    length += bytesRead
+  }
+  return {
+    text: Buffer.concat(pieces, Math.min(length, patternLimit)).toString('utf8'),
+    isWhole: length <= patternLimit,
+  }
+}

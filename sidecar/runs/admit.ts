@@ -1,0 +1,180 @@
+/**
+ * Decides whether a PUT starts a run: the protocol's checks, from `WrongPod` on, in its order. Pure.
+ *
+ * Guarantee: an id is admitted once. What is refused has changed nothing.
+ */
+import { canonicalJson, hashOf } from '../../shared/canonical.ts'
+import { parseDuration } from '../../shared/duration.ts'
+import { messageOf } from '../../shared/errors.ts'
+import { type Action, defaults, type Step } from '../../shared/lifecycle/model.ts'
+import { compileParams } from '../../shared/params/schema.ts'
+import { expand } from '../../shared/params/template.ts'
+import { Problem } from '../../shared/protocol/problems.ts'
+import type { PutRun } from '../../shared/protocol/schemas.ts'
+import type { RunRecord } from '../journal/records.ts'
+import { commandOf, environmentOf, type Params } from './environment.ts'
+import { logKeptOf } from './view.ts'
+
+/** Runs at once, shared ones. */
+const most = 16
+
+/** What is known when it is decided. */
+export interface Known {
+  readonly podUid: string
+  /** Why no new run is taken, if none is. */
+  readonly draining: string | undefined
+  readonly journalId: string
+  /** The highest fence accepted, or being accepted. */
+  readonly fence: number
+  readonly configHash: string
+  readonly actions: ReadonlyMap<string, Action>
+  /** A run with this id, finished or not. */
+  readonly run: RunRecord | undefined
+  readonly inProgress: readonly RunRecord[]
+  /** The id for which the lock is kept, if it is. */
+  readonly reserved: string | undefined
+  readonly now: number
+}
+
+export type Admitted = { readonly known: RunRecord } | { readonly run: RunRecord; readonly params: Params }
+
+export function admit(id: string, body: PutRun, known: Known): Admitted {
+  if (body.podUid !== undefined && body.podUid !== known.podUid) {
+    throw new Problem('WrongPod', `podUid is ${quote(body.podUid)}; this pod is ${quote(known.podUid)}.`)
+  }
+  if (known.run) {
+    if (bodyHashOf(body, known.run.secretNames) === known.run.bodyHash) return { known: known.run }
+    throw new Problem('IdReused', `The run ${id} has another action or other parameters; a new run needs a new id.`)
+  }
+  if (known.draining) throw new Problem('Draining', known.draining)
+  if (body.journalId !== undefined && body.journalId !== known.journalId) {
+    throw new Problem(
+      'WrongJournal',
+      `journalId is ${quote(body.journalId)}; this journal is ${quote(known.journalId)}.`,
+      { journalId: known.journalId },
+    )
+  }
+  if (body.fence !== undefined && body.fence <= known.fence) {
+    throw new Problem('Fenced', `fence is ${body.fence}; it must be above ${known.fence}, the highest one accepted.`, {
+      fence: known.fence,
+    })
+  }
+  if (body.configHash !== undefined && body.configHash !== known.configHash) {
+    throw new Problem(
+      'WrongConfig',
+      `configHash is ${quote(body.configHash)}; the configuration in force is ${quote(known.configHash)}.`,
+      { configHash: known.configHash },
+    )
+  }
+  const action = known.actions.get(body.action)
+  if (!action) {
+    const declared = [...known.actions.keys()].join(', ')
+    throw new Problem('UnknownAction', `There is no action ${quote(body.action)}; there are: ${declared || 'none'}.`)
+  }
+  const run = accepted(id, body, action, known.now)
+  const params = paramsOf(action, body.params ?? {})
+  rehearse(run, action, params)
+  if (known.reserved !== undefined && known.reserved !== id) {
+    throw new Problem('Locked', `The run ${known.reserved} is about to begin.`, { run: known.reserved })
+  }
+  const holder = known.inProgress.find(other => !(action.shared && other.declaration?.shared))
+  if (holder) {
+    throw new Problem('Locked', `The run ${holder.id} of ${holder.action} is in progress.`, { run: holder.id })
+  }
+  if (known.inProgress.length >= most) {
+    throw new Problem(
+      'TooManyRequests',
+      `${known.inProgress.length} runs are in progress; at most ${most} run at once.`,
+    )
+  }
+  return { run, params }
+}
+
+/** The parameters as the action uses them. Throws `InvalidParams`. */
+export function paramsOf(action: Action, given: Readonly<Record<string, unknown>>): Params {
+  const { check, secrets } = compileParams(action.params)
+  const checked = check(given)
+  if (checked.problems) throw new Problem('InvalidParams', checked.problems.join(' '))
+  return { values: checked.params, secrets }
+}
+
+/** Equal for bodies that mean the same run: action and params as sent, without secrets. */
+export function bodyHashOf(
+  { action, params = {} }: Pick<PutRun, 'action' | 'params'>,
+  secrets: readonly string[],
+): string {
+  return hashOf({ action, params: without(params, secrets) })
+}
+
+function accepted(id: string, body: PutRun, action: Action, now: number): RunRecord {
+  const { secrets } = compileParams(action.params)
+  const given = body.params ?? {}
+  const declared = parseDuration(action.timeout ?? defaults.action.timeout) ?? 0
+  const asked = body.timeout === undefined ? declared : (parseDuration(body.timeout) ?? declared)
+  return {
+    id,
+    action: action.name,
+    params: without(given, secrets),
+    secretNames: secrets,
+    secretsGiven: secrets.filter(name => Object.hasOwn(given, name)),
+    bodyHash: bodyHashOf(body, secrets),
+    attempt: body.attempt ?? 1,
+    fence: body.fence ?? null,
+    declaration: action,
+    timeoutMs: Math.min(asked, declared),
+    acceptedAt: now,
+    phase: 'Accepted',
+    step: 0,
+    startedAt: null,
+    finishedAt: null,
+    exitCode: null,
+    progress: null,
+    result: null,
+    error: null,
+    logSize: 0,
+    logKept: logKeptOf(action),
+  }
+}
+
+/** Builds everything that will be built, so that parameters that cannot be passed on are refused before anything happens. */
+function rehearse(run: RunRecord, action: Action, params: Params): void {
+  try {
+    environmentOf(action, { runId: run.id, fence: run.fence, params, folder: '/' })
+    for (const [name, value] of Object.entries(params.values)) {
+      if (!params.secrets.includes(name) && textHasNul(value))
+        throw new TypeError(`params.${name} has a NUL character, which no variable can hold.`)
+    }
+    for (const step of stepsOf(action)) {
+      if (step.exec) commandOf(step.exec.command, params)
+      if (step.http) {
+        const url = expand(step.http.url, params.values, 'url')
+        if (!URL.canParse(url)) throw new TypeError(`With these parameters ${quote(url)} is no URL.`)
+        for (const header of Object.values(step.http.headers ?? {})) expand(header, params.values, 'header')
+        if (step.http.body !== undefined) expand(step.http.body, params.values, 'body')
+      }
+      if (step.fileChanged?.sha256) expand(step.fileChanged.sha256, params.values, 'argument')
+    }
+  } catch (error) {
+    throw new Problem('InvalidParams', messageOf(error))
+  }
+}
+
+/** Every action as steps: one, unless it has several. */
+export function stepsOf({ exec, http, signal, steps, reload }: Action): readonly Step[] {
+  if (steps) return steps
+  if (reload) {
+    const { file, ...call } = reload
+    return [{ fileChanged: file }, call]
+  }
+  return [{ ...(exec && { exec }), ...(http && { http }), ...(signal && { signal }) }]
+}
+
+function without(params: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(params).filter(([name]) => !names.includes(name)))
+}
+
+function textHasNul(value: unknown): boolean {
+  return (typeof value === 'string' ? value : canonicalJson(value)).includes('\0')
+}
+
+const quote = (text: string) => JSON.stringify(text)

@@ -1,0 +1,94 @@
+/**
+ * Executes one command through its wrapper, and reads from the files how it ended.
+ *
+ * Guarantee: once `commandEnd` has answered, nobody will execute the command of that folder any more.
+ */
+import { join } from 'node:path'
+import type { Clock } from '../../shared/clock.ts'
+import { parseDuration } from '../../shared/duration.ts'
+import { messageOf } from '../../shared/errors.ts'
+import { type Action, defaults } from '../../shared/lifecycle/model.ts'
+import type { Cause, Exit, RunErrorCode } from '../../shared/run.ts'
+import type { RunRecord } from '../journal/records.ts'
+import { commandOf, environmentOf, type Surroundings, spellings, writeSecrets } from './environment.ts'
+import { claim, makeFolder, readClaim, readExit, syncFolder } from './folder.ts'
+import { logShares } from './view.ts'
+import { endLeftovers, logFolder, startWrapper, type Wrapper } from './wrapper.ts'
+
+export interface Command {
+  readonly init: readonly string[]
+  readonly run: RunRecord
+  readonly action: Action
+  readonly command: readonly string[]
+  /** `folder` is the one that the wrapper claims. */
+  readonly surroundings: Surroundings
+  /** The run's own folder, where its log is. */
+  readonly runFolder: string
+  readonly logOffset: number
+  readonly timeoutMs: number
+}
+
+/** Makes the folder, with the secrets in it; on disk when it resolves. */
+export async function prepare({
+  action,
+  surroundings,
+  runFolder,
+}: Pick<Command, 'action' | 'surroundings' | 'runFolder'>): Promise<void> {
+  await makeFolder(surroundings.folder)
+  await makeFolder(logFolder(runFolder))
+  await writeSecrets(action, surroundings)
+  await syncFolder(join(runFolder, '..'))
+}
+
+export function start(call: Command): Wrapper {
+  const { action, surroundings } = call
+  const cancel = cancelOf(action)
+  return startWrapper({
+    init: call.init,
+    folder: surroundings.folder,
+    logFolder: logFolder(call.runFolder),
+    logOffset: call.logOffset,
+    log: logShares(call.run.logKept),
+    timeoutMs: call.timeoutMs,
+    cancelSignal: cancel.signal,
+    graceMs: cancel.graceMs,
+    workingDir: action.workingDir,
+    user: action.user,
+    nice: action.limits?.nice ?? defaults.limits.nice,
+    command: commandOf(call.command, surroundings.params),
+    env: environmentOf(action, surroundings),
+    secrets: spellings(surroundings.params),
+  })
+}
+
+/** How the command of this folder ended, now that its wrapper is gone. @param notStarted why its wrapper has executed nothing, if it said so */
+export async function commandEnd(folder: string, clock: Clock, notStarted?: string): Promise<Exit> {
+  if (notStarted !== undefined) return ended('notStarted', notStarted)
+  for (;;) {
+    const exit = await readExit(folder)
+    if (exit) return exit
+    const claimed = await readClaim(folder)
+    if (claimed) {
+      if (claimed !== 'damaged') await endLeftovers(folder, claimed)
+      return ended('lost', 'its wrapper is gone and has not written down how it ended')
+    }
+    try {
+      if (await claim(folder, clock)) return ended('notStarted', 'was accepted, but never started')
+    } catch (error) {
+      return ended('notStarted', `was accepted, but never started; its folder cannot be written: ${messageOf(error)}`)
+    }
+  }
+}
+
+/** An end that is no command's own. */
+export function ended(cause: Cause, error: string | null = null, why?: RunErrorCode): Exit {
+  return { cause, code: null, signal: null, error, ...(why && { why }) }
+}
+
+/** An action's cancel contract, with what is in force where nothing is written. */
+export function cancelOf(action: Action): { signal: string; graceMs: number } {
+  return {
+    signal: action.cancel?.signal ?? defaults.cancel.signal,
+    graceMs: parseDuration(action.cancel?.grace ?? defaults.cancel.grace) ?? 0,
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * What a command gets: its environment, its arguments, and secret parameters as files.
+ *
+ * Guarantee: nothing of the agent's own environment but PATH; a secret is never an argument or a `SHIPMATE_PARAM_` variable.
+ */
+import { chmod, chown, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { canonicalJson } from '../../shared/canonical.ts'
+import type { Action } from '../../shared/lifecycle/model.ts'
+import { expand, paramEnvName } from '../../shared/params/template.ts'
+import { makeFolder } from './folder.ts'
+
+/** The parameters of a run: all with defaults filled in, and which of them are secret. */
+export interface Params {
+  readonly values: Readonly<Record<string, unknown>>
+  readonly secrets: readonly string[]
+}
+
+export interface Surroundings {
+  readonly runId: string
+  readonly fence: number | null
+  readonly params: Params
+  /** The run's folder. */
+  readonly folder: string
+}
+
+export function environmentOf(action: Action, { runId, fence, params, folder }: Surroundings): Record<string, string> {
+  const env: Record<string, string> = { PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin', ...action.env }
+  env.SHIPMATE_RUN_ID = runId
+  if (fence !== null) env.SHIPMATE_FENCE = String(fence)
+  for (const [name, value] of Object.entries(params.values)) {
+    if (params.secrets.includes(name)) env[`SHIPMATE_PARAM_FILE_${paramEnvName(name)}`] = join(folder, 'params', name)
+    else env[`SHIPMATE_PARAM_${paramEnvName(name)}`] = asText(value)
+  }
+  for (const [variable, name] of Object.entries(action.secretEnv ?? {})) {
+    if (Object.hasOwn(params.values, name)) env[variable] = asText(params.values[name])
+  }
+  return env
+}
+
+export function commandOf(command: readonly string[], params: Params): string[] {
+  return command.map(argument => expand(argument, params.values, 'argument'))
+}
+
+/** Writes the secret parameters where the command finds them. */
+export async function writeSecrets(action: Action, { params, folder }: Surroundings): Promise<void> {
+  const given = params.secrets.filter(name => Object.hasOwn(params.values, name))
+  if (given.length === 0) return
+  await makeFolder(join(folder, 'params'))
+  for (const name of given) {
+    const path = join(folder, 'params', name)
+    await rm(path, { force: true })
+    await writeFile(path, asText(params.values[name]), { mode: 0o400, flag: 'wx' })
+    if (action.user) await chown(path, action.user.uid, action.user.gid ?? -1)
+  }
+  // Others may pass through to a file whose name they know, no more, and only where another user must read it.
+  if (action.user) {
+    const runs = dirname(folder)
+    for (const passed of [dirname(runs), runs, folder, join(folder, 'params')]) await chmod(passed, 0o711)
+  }
+}
+
+export async function removeSecrets(folder: string): Promise<void> {
+  await rm(join(folder, 'params'), { recursive: true, force: true })
+}
+
+/** Each secret as it may be printed: as it is, inside a JSON string, in a URL, in base64. */
+export function spellings(params: Params): string[] {
+  const all = params.secrets.flatMap(name => {
+    if (!Object.hasOwn(params.values, name)) return []
+    const text = asText(params.values[name])
+    if (text === '') return []
+    return [
+      text,
+      JSON.stringify(text).slice(1, -1),
+      encodeURIComponent(text.toWellFormed()),
+      Buffer.from(text).toString('base64'),
+    ]
+  })
+  return [...new Set(all)]
+}
+
+/** A value that somebody answered, without the secrets that it may repeat. */
+export function redacted(value: unknown, params: Params | undefined): unknown {
+  const secrets = params ? spellings(params) : []
+  if (secrets.length === 0 || value === null) return value
+  const hide = (text: string) => secrets.reduce((left, secret) => left.replaceAll(secret, '***'), text)
+  const deep = (part: unknown): unknown => {
+    if (typeof part === 'string') return hide(part)
+    if (Array.isArray(part)) return part.map(deep)
+    if (typeof part !== 'object' || part === null) return secrets.includes(asText(part)) ? '***' : part
+    return Object.fromEntries(Object.entries(part).map(([key, member]) => [hide(key), deep(member)]))
+  }
+  return deep(value)
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : canonicalJson(value)
+}

@@ -1,0 +1,463 @@
+/**
+ * The runs of a pod: accepted once, carried out, ended, settled, dropped.
+ *
+ * Guarantees: what others are told of a run is on disk first. An id is executed at most once, whatever crashes. A terminal phase never changes.
+ */
+import { readFile } from 'node:fs/promises'
+import { sleep } from '../../shared/clock.ts'
+import { messageOf } from '../../shared/errors.ts'
+import type { Action } from '../../shared/lifecycle/model.ts'
+import { expand } from '../../shared/params/template.ts'
+import { Problem } from '../../shared/protocol/problems.ts'
+import type { Progress, PutRun, Run, Settle, VerifyRun } from '../../shared/protocol/schemas.ts'
+import {
+  type Exit,
+  isInProgress,
+  isTerminal,
+  type Outcome,
+  outcomeOf,
+  settledBy,
+  type Verdict,
+} from '../../shared/run.ts'
+import type { LogPiece } from '../api.ts'
+import type { Ending, RunRecord } from '../journal/records.ts'
+import { logSize, readLog } from '../logs.ts'
+import { admit, bodyHashOf, paramsOf } from './admit.ts'
+import { type Bounds, bounds as defaultBounds, toDrop } from './bounds.ts'
+import { carryOut, type Surroundings } from './carry-out.ts'
+import { cancelOf } from './command.ts'
+import { type Params, redacted, removeSecrets } from './environment.ts'
+import { emptyTrash, readLine, runFolder, throwAway } from './folder.ts'
+import { longestResult, progressIn, resultIn, jsonOrText } from './progress.ts'
+import { recover } from './recover.ts'
+import { verify as verifyOnce } from './verify.ts'
+import { logShares, viewOf } from './view.ts'
+import { watch } from './watch.ts'
+import { logFolder } from './wrapper.ts'
+
+/** How often runs in progress are looked at, in milliseconds. */
+const lookEvery = 250
+/** Progress is told at most so often, in milliseconds. */
+const tellEvery = 1000
+const sweepEvery = 3_600_000
+
+export interface RunsOptions extends Surroundings {
+  readonly podUid: string
+  /** The configuration in force. */
+  readonly config: () => { readonly hash: string; readonly actions: ReadonlyMap<string, Action> } | undefined
+  /** A run was accepted, has changed its phase or got further. */
+  readonly onRun: (run: Run) => void
+  /** Its log has grown, or it has ended. */
+  readonly onLog: (id: string) => void
+  readonly onEnded?: (run: Run) => void
+  /** Default: 1,000 runs, 7 days, 512 MiB. */
+  readonly bounds?: Bounds | undefined
+}
+
+/** A run in progress. */
+interface Active {
+  readonly id: string
+  folder: string
+  cancel(): void
+  readonly outlivesAgent: boolean
+  readonly ended: Promise<void>
+}
+
+export interface Runs {
+  list(): Run[]
+  get(id: string): Run
+  /** `isOwn`: of the agent's own accord; also taken while it drains, before anybody else's. */
+  put(id: string, body: PutRun, options?: { isOwn?: boolean }): Promise<{ started: boolean; run: Run }>
+  drop(id: string): Promise<void>
+  cancel(id: string): Promise<{ ended: boolean; run: Run }>
+  settle(id: string, body: Settle): Promise<Run>
+  verify(body: VerifyRun): Promise<{ outcome: Verdict }>
+  log(id: string, offset: number, limit: number): Promise<LogPiece>
+  /** Those in progress, in the order in which they were accepted. */
+  inProgress(): RunRecord[]
+  /** Resolves when the run is not in progress (any more). */
+  ended(id: string): Promise<void>
+  /** Those that would be lost with this agent. */
+  bound(): string[]
+  /** Takes no new run from now on, and says why. Undefined: takes them again. */
+  refuse(why: string | undefined): void
+  /** Until it is undefined again, only the run with this id is accepted; others are told that it holds the lock. */
+  reserve(id: string | undefined): void
+  /** Takes over what an earlier agent has left. Resolves when everything is either adopted or decided. */
+  recover(): Promise<void>
+  /** Lets go: wrappers go on, for the next agent. */
+  close(): Promise<void>
+}
+
+export function createRuns(options: RunsOptions): Runs {
+  const { stateDir, clock, log, fault, journal, onRun, onLog } = options
+  const { memory } = journal
+  /** Being journaled: they count as runs, for locks and fences, before they are. */
+  const accepting = new Map<string, { run: RunRecord; done: Promise<void> }>()
+  const active = new Map<string, Active>()
+  const verifying = new Map<string, { hash: string; verdict: Promise<Verdict> }>()
+  const closing = new AbortController()
+  let refusing: string | undefined
+  let reserved: string | undefined
+  let sweeping: Promise<void> = Promise.resolve()
+
+  const known = (id: string): RunRecord => {
+    const run = memory.runs.get(id)
+    if (!run) throw new Problem('UnknownRun', `There is no run ${id}; it may have been dropped.`)
+    return run
+  }
+  const inProgress = () => {
+    const accepted = [...memory.runs.values()].filter(run => isInProgress(run.phase))
+    return [...accepted, ...[...accepting.values()].map(({ run }) => run)]
+  }
+  /** Changes what is remembered of a run in progress, without journaling it. */
+  const update = (id: string, change: Partial<RunRecord>) => {
+    const run = memory.runs.get(id)
+    if (!run || !isInProgress(run.phase)) return
+    memory.runs.set(id, { ...run, ...change })
+  }
+  const tell = (id: string) => {
+    const run = memory.runs.get(id)
+    if (run) onRun(viewOf(run))
+  }
+
+  async function put(id: string, body: PutRun, { isOwn = false } = {}): Promise<{ started: boolean; run: Run }> {
+    const config = options.config()
+    const admitted = admit(id, body, {
+      podUid: options.podUid,
+      draining: isOwn ? undefined : (refusing ?? (config ? undefined : 'There is no configuration yet.')),
+      journalId: memory.journalId,
+      fence: Math.max(memory.fence, ...[...accepting.values()].map(({ run }) => run.fence ?? 0)),
+      configHash: config?.hash ?? '',
+      actions: config?.actions ?? new Map(),
+      run: memory.runs.get(id) ?? accepting.get(id)?.run,
+      inProgress: inProgress(),
+      reserved,
+      now: clock.now(),
+    })
+    if ('known' in admitted) {
+      await accepting.get(id)?.done
+      return { started: false, run: viewOf(known(id)) }
+    }
+    const { run, params } = admitted
+    const done = journal.append({ t: 'accepted', run }).catch(error => {
+      throw new Problem('JournalFull', `The run could not be written down, so it was not started: ${messageOf(error)}.`)
+    })
+    accepting.set(id, { run, done })
+    try {
+      await done
+    } finally {
+      accepting.delete(id)
+    }
+    fault('accepted')
+    launch(run, params)
+    tell(id)
+    fault('replying')
+    return { started: true, run: viewOf(known(id)) }
+  }
+
+  function launch(run: RunRecord, params: Params): void {
+    const action = run.declaration
+    if (!action) throw new TypeError(`the run ${run.id} has no declaration`)
+    const folder = runFolder(stateDir, run.id)
+    const execution = carryOut(
+      {
+        run,
+        action,
+        params,
+        runFolder: folder,
+        onStep(step, at) {
+          const entry = active.get(run.id)
+          if (entry) entry.folder = at
+          update(run.id, { phase: 'Running', step, startedAt: memory.runs.get(run.id)?.startedAt ?? clock.now() })
+          tell(run.id)
+        },
+      },
+      options,
+    )
+    const ended = execution.ended.then(({ exit, result }) => conclude(run.id, exit, params, result))
+    follow({ id: run.id, folder, cancel: execution.cancel, outlivesAgent: execution.outlivesAgent, ended }, action)
+  }
+
+  /** Looks at the run's files until it has ended. */
+  function follow(entry: Active, action: Action): void {
+    active.set(entry.id, entry)
+    const look = watch({
+      runFolder: runFolder(stateDir, entry.id),
+      folder: () => entry.folder,
+      log: logShares(memory.runs.get(entry.id)?.logKept ?? 0),
+      pattern: action.progress?.pattern,
+    })
+    let told = Number.NEGATIVE_INFINITY
+    let untold: Progress | undefined
+    const loop = async () => {
+      while (active.get(entry.id) === entry) {
+        await sleep(clock, lookEvery, closing.signal)
+        const seen = await look()
+        const before = memory.runs.get(entry.id)
+        if (!before || !isInProgress(before.phase)) return
+        untold = seen.progress ?? untold
+        if (seen.logSize !== before.logSize) {
+          update(entry.id, { logSize: seen.logSize })
+          onLog(entry.id)
+        }
+        if (untold && clock.monotonic() - told >= tellEvery) {
+          update(entry.id, { progress: untold })
+          untold = undefined
+          told = clock.monotonic()
+          tell(entry.id)
+        }
+      }
+    }
+    loop().catch(error => {
+      if (!closing.signal.aborted) log.warn({ err: error, run: entry.id }, 'the progress of a run could not be read')
+    })
+  }
+
+  /** @param params undefined where secrets that were given are not known any more */
+  async function conclude(id: string, exit: Exit, params: Params | undefined, told?: unknown): Promise<void> {
+    const run = memory.runs.get(id)
+    if (!run) return
+    const action = run.declaration
+    const folder = active.get(id)?.folder ?? runFolder(stateDir, id)
+    let outcome = outcomeOf(exit)
+    const isConfirmed = outcome.phase === 'Succeeded' && action?.reload !== undefined
+    if (action?.verify && (isConfirmed || !['Succeeded', 'Failed'].includes(outcome.phase))) {
+      const verdict = params ? await verdictOf(run, action, params) : 'Unknown'
+      outcome = isConfirmed ? outcomeOf({ ...exit, cause: 'lost' }, verdict) : outcomeOf(exit, verdict)
+    }
+    await end(id, outcome, folder, params, told)
+  }
+
+  async function end(
+    id: string,
+    outcome: Outcome,
+    folder: string,
+    params: Params | undefined,
+    told: unknown,
+  ): Promise<void> {
+    const run = memory.runs.get(id)
+    if (!run) return
+    const { size } = await logSize(logFolder(runFolder(stateDir, id)), logShares(run.logKept)).catch(() => ({
+      size: run.logSize,
+    }))
+    const ending: Ending = {
+      phase: outcome.phase,
+      startedAt: run.startedAt,
+      finishedAt: clock.now(),
+      exitCode: outcome.exitCode,
+      progress: progressIn((await readLine(folder, 'progress')) ?? '') ?? run.progress,
+      result: redacted(told ?? (await resultOf(run, folder, params)) ?? null, params),
+      error: outcome.error,
+      logSize: size,
+    }
+    await append({ t: 'ended', id, ending })
+    fault('ended')
+    await removeSecrets(folder).catch(() => {})
+    active.delete(id)
+    tell(id)
+    onLog(id)
+    const ended = memory.runs.get(id)
+    if (ended) options.onEnded?.(viewOf(ended))
+    sweep()
+  }
+
+  /** Until it is on disk. Whoever waits for the run is told nothing before. */
+  async function append(record: { t: 'ended' | 'settled'; id: string; ending: Ending }): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await journal.append(record, { needed: true })
+      } catch (error) {
+        if (attempt === 0)
+          log.error(
+            { err: error, run: record.id },
+            'the end of a run cannot be written down; it is tried again every second',
+          )
+        await sleep(clock, 1000, closing.signal)
+      }
+    }
+  }
+
+  async function resultOf(run: RunRecord, folder: string, params: Params | undefined): Promise<unknown> {
+    const { file, lastLine } = run.declaration?.result ?? {}
+    try {
+      if (file !== undefined) {
+        const text = await readFile(expand(file, params?.values ?? run.params, 'argument'), 'utf8')
+        if (text.length > longestResult)
+          throw new RangeError(`the result has ${text.length} bytes; at most ${longestResult} are taken`)
+        return jsonOrText(text)
+      }
+      const line = await readLine(folder, lastLine ? 'last' : 'result')
+      return line === undefined ? undefined : lastLine ? jsonOrText(line.trimEnd()) : resultIn(line)
+    } catch (error) {
+      log.warn({ err: error, run: run.id }, 'the result of a run could not be read')
+      return undefined
+    }
+  }
+
+  function verdictOf(run: Pick<RunRecord, 'id' | 'fence'>, action: Action, params: Params): Promise<Verdict> {
+    return verifyOnce({ runId: run.id, fence: run.fence, action, params, stateDir, clock, log, signal: closing.signal })
+  }
+
+  async function settleAs(id: string, outcome: Outcome): Promise<void> {
+    const run = memory.runs.get(id)
+    if (run?.phase !== 'Unknown') return
+    const { startedAt, progress, result, logSize } = run
+    await append({
+      t: 'settled',
+      id,
+      ending: { ...outcome, startedAt, finishedAt: clock.now(), progress, result, logSize },
+    })
+    tell(id)
+    sweep()
+  }
+
+  async function cancel(id: string): Promise<{ ended: boolean; run: Run }> {
+    await accepting.get(id)?.done.catch(() => {})
+    const run = known(id)
+    if (!isInProgress(run.phase)) return { ended: true, run: viewOf(run) }
+    active.get(id)?.cancel()
+    return { ended: false, run: viewOf(run) }
+  }
+
+  async function settle(id: string, { outcome, reason }: Settle): Promise<Run> {
+    const run = known(id)
+    if (run.phase !== 'Unknown')
+      throw new Problem('NotUnknown', `The run ${id} is ${run.phase}; only an Unknown one can be settled.`)
+    const error = outcome === 'Failed' ? ({ code: 'Settled', message: reason } as const) : null
+    log.warn({ run: id, outcome, reason }, 'an Unknown run was settled by a person')
+    await settleAs(id, { phase: outcome, exitCode: run.exitCode, error })
+    return viewOf(known(id))
+  }
+
+  async function verify(body: VerifyRun): Promise<{ outcome: Verdict }> {
+    const run = memory.runs.get(body.runId)
+    const action = run?.declaration ?? options.config()?.actions.get(body.action)
+    if (run && bodyHashOf(body, run.secretNames) !== run.bodyHash) {
+      throw new Problem('IdReused', `The run ${body.runId} has another action or other parameters.`)
+    }
+    if (!action) throw new Problem('UnknownAction', `There is no action ${JSON.stringify(body.action)}.`)
+    const params = paramsOf(action, body.params ?? {})
+    const hash = bodyHashOf(body, [])
+    const going = verifying.get(body.runId)
+    if (going?.hash === hash) return { outcome: await going.verdict }
+    const verdict = (async (): Promise<Verdict> => {
+      await going?.verdict.catch(() => {})
+      const outcome = action.verify
+        ? await verdictOf(run ?? { id: body.runId, fence: null }, action, params)
+        : 'Unknown'
+      const settled = settledBy(outcome, run?.exitCode)
+      if (settled) await settleAs(body.runId, settled)
+      return outcome
+    })()
+    const entry = { hash, verdict }
+    verifying.set(body.runId, entry)
+    try {
+      return { outcome: await verdict }
+    } finally {
+      if (verifying.get(body.runId) === entry) verifying.delete(body.runId)
+    }
+  }
+
+  async function recoverAll(): Promise<void> {
+    await emptyTrash(stateDir)
+    for (const run of [...memory.runs.values()].filter(({ phase }) => isInProgress(phase))) await recoverOne(run)
+    sweep()
+  }
+
+  async function recoverOne(run: RunRecord): Promise<void> {
+    const { id, declaration } = run
+    const folder = runFolder(stateDir, id)
+    const found = await recover(run, folder, clock, closing.signal)
+    const params = run.secretsGiven.length > 0 || !declaration ? undefined : paramsOf(declaration, run.params)
+    update(id, { phase: 'Running', startedAt: run.startedAt ?? found.startedAt })
+    const finish = async () => {
+      const exit = await found.end()
+      log.info(
+        { run: id, action: run.action, cause: exit.cause, code: exit.code },
+        'the end of a run from before was found',
+      )
+      // Unknown is written down at once; verify may take its time.
+      if (exit.cause !== 'lost') return conclude(id, exit, params)
+      await end(id, outcomeOf(exit), found.folder, params, undefined)
+      if (!declaration?.verify || !params) return
+      const settled = settledBy(await verdictOf(run, declaration, params))
+      if (settled) await settleAs(id, settled)
+    }
+    if (!found.wrapper) {
+      const ended = finish()
+      // A verify that takes long does not hold the others up.
+      if (declaration?.verify) ended.catch(ignoreWhenClosing)
+      else await ended
+      return
+    }
+    const { wrapper } = found
+    log.info({ run: id, action: run.action }, 'a run from before is still going on, and was adopted')
+    follow(
+      { id, folder: found.folder, cancel: wrapper.cancel, outlivesAgent: true, ended: wrapper.ended.then(finish) },
+      declaration ?? { name: '' },
+    )
+    active.get(id)?.ended.catch(ignoreWhenClosing)
+    tell(id)
+  }
+
+  function ignoreWhenClosing(error: unknown): void {
+    if (!closing.signal.aborted) log.error({ err: error }, 'a run could not be ended')
+  }
+
+  /** Drops what is beyond the bounds, one sweep at a time. */
+  function sweep(): void {
+    sweeping = sweeping.then(async () => {
+      const ids = toDrop(memory.runs.values(), clock.now(), options.bounds ?? defaultBounds)
+      for (const id of ids) await forget(id)
+    })
+    sweeping = sweeping.catch(error => log.warn({ err: error }, 'old runs could not be dropped'))
+  }
+
+  async function forget(id: string): Promise<void> {
+    await throwAway(stateDir, id)
+    await journal.append({ t: 'dropped', id }, { needed: true })
+    await emptyTrash(stateDir)
+  }
+
+  let sweeper = clock.after(sweepEvery, function again() {
+    sweep()
+    sweeper = clock.after(sweepEvery, again)
+  })
+
+  return {
+    list: () => [...memory.runs.values()].reverse().map(viewOf),
+    get: id => viewOf(known(id)),
+    put,
+    async drop(id) {
+      const run = known(id)
+      if (!isTerminal(run.phase))
+        throw new Problem('InProgress', `The run ${id} is ${run.phase}; it is kept until that is decided.`)
+      await forget(id)
+    },
+    cancel,
+    settle,
+    verify,
+    async log(id, offset, limit) {
+      const run = known(id)
+      return readLog(logFolder(runFolder(stateDir, id)), { offset, limit, ...logShares(run.logKept) })
+    },
+    inProgress,
+    async ended(id) {
+      await active.get(id)?.ended
+    },
+    bound: () => [...active.values()].filter(({ outlivesAgent }) => !outlivesAgent).map(({ id }) => id),
+    refuse(why) {
+      refusing = why
+    },
+    reserve(id) {
+      reserved = id
+    },
+    recover: recoverAll,
+    async close() {
+      closing.abort(new Error('the agent is closing'))
+      sweeper.cancel()
+      await sweeping
+    },
+  }
+}
