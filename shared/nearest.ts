@@ -3,11 +3,11 @@
  */
 import { distance } from 'fastest-levenshtein'
 
-/** The known name nearest to `name`, if it is near enough to have been meant: at most a third of it differs, or only its case. */
+/** The known name nearest to `name`, if it is near enough to have been meant: two letters differ, or a third of them; case does not count. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   if (name.length > 256) return undefined
   let best: string | undefined
-  let least = Math.max(1, Math.floor(name.length / 3)) + 1
+  let least = (name.length < 4 ? 1 : Math.max(2, Math.floor(name.length / 3))) + 1
   for (const candidate of known) {
     const far = distance(name.toLowerCase(), candidate.toLowerCase())
     if (far < least) {
@@ -18,7 +18,7 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best
 }
 
-/** ` (did you mean "x"?)`, or `; there are a, b` when nothing is near, or that there are none. To be put after a sentence about `name`. */
+/** `; did you mean "x"?`, or when nothing is near `; there are a, b`. To be put after a sentence about `name`. */
 export function suggestion(name: string, known: Iterable<string>): string {
   const names = [...known]
   const near = nearest(name, names)

@@ -20,7 +20,7 @@ import { createEvents } from './events.ts'
 import { type Fault, noFault } from './faults.ts'
 import { ownIdentity } from './init/identity.ts'
 import { type Journal, openJournal } from './journal/journal.ts'
-import { createAgentMetrics } from './measures.ts'
+import { createMeasures } from './measures.ts'
 import { createPreStop, type PreStop } from './prestop.ts'
 import { createProbes } from './probes/scheduler.ts'
 import { stepsOf } from './runs/admit.ts'
@@ -92,9 +92,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   }
 
   await makeFolder(stateDir)
-  await chmod(stateDir, 0o700)
+  // The root of a volume may be another's; then what is in it is ours alone, but its names are not.
+  await chmod(stateDir, 0o700).catch(() =>
+    log.warn({ stateDir }, 'the state folder is not ours; name a folder inside it, so that it can be kept from others'),
+  )
 
-  const podState = (seq = events.seq): PodState => {
+  const tellState = () => {
+    if (inside) events.publish({ type: 'state', state: podState() })
+  }
+  const podState = (): PodState => {
     const { journal, state } = within()
     return {
       ...state.current(),
@@ -105,8 +111,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       journalId: journal.memory.journalId,
       fence: journal.memory.fence,
       bootId,
-      seq,
-      cursor: `${bootId}.${seq}`,
+      seq: events.seq,
+      cursor: events.cursor,
       version: version(),
     }
   }
@@ -136,8 +142,10 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       probes.set(next.spec.probes ?? [])
       noteFiles(next).catch(error => log.warn({ err: error }, 'the files that reloads wait for could not be noted'))
       inside?.state.refresh()
+      tellState()
       servers?.openApi().catch(error => log.fatal({ err: error }, 'the API could not be opened'))
     },
+    onRefused: () => tellState(),
   })
 
   const agent: Agent = {
@@ -154,7 +162,6 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     log: (id, offset, limit) => within().runs.log(id, offset, limit),
     events,
     async preStop() {
-      if (!config && inside) return
       const { preStop } = await recovered.promise.catch(() => ({ preStop: undefined }))
       await preStop?.post()
     },
@@ -172,11 +179,12 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     },
     metrics: () => metrics.page(),
   }
-  const metrics = createAgentMetrics({
+  const metrics = createMeasures({
     inside: () => inside && { journal: inside.journal, runs: inside.runs },
     events,
     readers: () => servers?.readers ?? 0,
     refused: () => store.refused() !== undefined,
+    state: () => inside?.state.current().state,
   })
   let servers: Awaited<ReturnType<typeof startServers>> | undefined
   servers = await startServers({ ...options, agent, observe: metrics.answered })
@@ -188,7 +196,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       fault,
       journal,
       podUid: pod.uid,
-      config: () => config && { hash: config.hash, actions: actionsOf(config) },
+      config: () => config,
       onRun(run) {
         events.publish({ type: 'run', run })
         state.refresh()
@@ -203,7 +211,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       probes,
       lifecycle: () => config?.lifecycle,
       inProgress: runs.inProgress,
-      onChange: () => events.publish({ type: 'state', state: podState(events.seq + 1) }),
+      onChange: tellState,
     })
     const preStop = createPreStop({
       podUid: pod.uid,
@@ -264,10 +272,6 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     },
     close,
   }
-}
-
-function actionsOf({ spec }: Config): ReadonlyMap<string, Action> {
-  return new Map((spec.actions ?? []).map(action => [action.name, action]))
 }
 
 function viewOfAction(action: Action): ActionView {

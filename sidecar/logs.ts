@@ -89,8 +89,7 @@ function clamp(segments: readonly Span[], { head, tail }: Kept): Span[] {
   const tailFrom = Math.max(size - tail, head)
   const spans: Span[] = []
   for (const { start, from, to } of segments) {
-    if (from < head) spans.push({ start, from, to: Math.min(to, head) })
-    if (to > tailFrom) spans.push({ start, from: Math.max(from, tailFrom), to })
+    spans.push({ start, from, to: Math.min(to, head) }, { start, from: Math.max(from, tailFrom), to })
   }
   return spans.filter(({ from, to }) => to > from)
 }
@@ -110,7 +109,7 @@ async function readSpans(
     for (const span of run) {
       const left = bytes.subarray(filled)
       const here = begin + filled
-      if (left.length === 0 || span.from > here) break
+      if (left.length === 0) break
       const want = Math.min(span.to - here, left.length)
       const got = await readSegment(join(dir, name(span.start)), left.subarray(0, want), here - span.start)
       filled += got

@@ -51,7 +51,9 @@ async function run(options: Omit<AgentOptions, 'init' | 'clock' | 'log'>): Promi
   process.on('SIGHUP', () => asked.resolve('replace'))
   // Its successor, after one that died while it drained: shipmate-init says so.
   if (process.env['SHIPMATE_DRAIN']) asked.resolve('drain')
-  process.on('unhandledRejection', error => log.error({ err: error }, 'a promise was rejected, and nobody was there; this is a defect'))
+  process.on('unhandledRejection', error =>
+    log.error({ err: error }, 'a promise was rejected, and nobody was there; this is a defect'),
+  )
 
   const running: RunningAgent = await startAgent({ ...options, init: wrapperCommand(), clock: systemClock, log })
   log.info({ public: running.public, auth: options.auth, pod: options.pod }, 'started')
@@ -66,7 +68,11 @@ async function run(options: Omit<AgentOptions, 'init' | 'clock' | 'log'>): Promi
 /** `shipmate-init` where it is: named by the environment, or beside this program; else its twin. */
 function wrapperCommand(): string[] {
   const program = process.argv[1] ?? ''
-  const candidates = [process.env['SHIPMATE_INIT'], join(dirname(program), 'shipmate-init'), join(dirname(program), '../dist/shipmate-init')]
+  const candidates = [
+    process.env['SHIPMATE_INIT'],
+    join(dirname(program), 'shipmate-init'),
+    join(dirname(program), '../dist/shipmate-init'),
+  ]
   for (const candidate of candidates) if (candidate && isExecutable(candidate)) return [candidate, 'exec']
   return [process.execPath, twinProgram(program), 'init', 'exec']
 }

@@ -63,7 +63,8 @@ export function parseOptions(argv: readonly string[], env: Readonly<Record<strin
   const stateDir = values['state-dir']
   if (values.help) return { command: 'help' }
   if (positionals.length > 0) {
-    if (positionals.length > 1 || positionals[0] !== 'prestop') throw new Misuse(`unknown command "${positionals.join(' ')}"; there is prestop`)
+    if (positionals.length > 1 || positionals[0] !== 'prestop')
+      throw new Misuse(`unknown command "${positionals.join(' ')}"; there is prestop`)
     if (stateDir === undefined) throw new Misuse('prestop needs --state-dir')
     return { command: 'prestop', stateDir }
   }
@@ -74,7 +75,8 @@ export function parseOptions(argv: readonly string[], env: Readonly<Record<strin
   if (!auth) throw new Misuse(`--auth is "${values.auth}"; it must be one of ${modes.join(', ')}`)
   const drain = values['drain-timeout'] ?? '30s'
   const drainTimeoutMs = parseDuration(drain)
-  if (drainTimeoutMs === undefined) throw new Misuse(`--drain-timeout is "${drain}"; it must be a duration, as 30s or 1m30s`)
+  if (drainTimeoutMs === undefined)
+    throw new Misuse(`--drain-timeout is "${drain}"; it must be a duration, as 30s or 1m30s`)
   return {
     command: 'run',
     options: {
@@ -96,7 +98,8 @@ function parsed(argv: readonly string[]) {
   const { tokens } = parseArgs({ args: [...argv], options: flags, strict: false, allowPositionals: true, tokens: true })
   const names = Object.keys(flags)
   for (const token of tokens) {
-    if (token.kind === 'option' && !names.includes(token.name)) throw new Misuse(`unknown option "${token.rawName}"${suggestion(token.name, names)}`)
+    if (token.kind === 'option' && !names.includes(token.name))
+      throw new Misuse(`unknown option "${token.rawName}"${suggestion(token.name, names)}`)
   }
   try {
     return parseArgs({ args: [...argv], options: flags, allowPositionals: true })

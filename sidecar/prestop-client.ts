@@ -36,9 +36,11 @@ function ask(socketPath: string): Promise<number | { connected: boolean; reason:
       response.resume()
       response.on('end', () => resolve(response.statusCode ?? 0))
     })
-    call.on('socket', socket => socket.on('connect', () => {
-      connected = true
-    }))
+    call.on('socket', socket =>
+      socket.on('connect', () => {
+        connected = true
+      }),
+    )
     call.on('error', error => resolve({ connected, reason: messageOf(error) }))
     call.end()
   })

@@ -170,8 +170,8 @@ export function wanted(keyword: string, held: unknown): string {
       return 'a list in which nothing stands twice'
     case 'required':
       return `an object with ${(held as string[]).join(', ')}`
-    case 'additionalProperties':
-      return 'an object without other members than those declared'
+    case 'oneOf':
+      return 'as one of its schemas says, and not as two'
     case 'minProperties':
       return `an object of at least ${held} members`
     case 'maxProperties':

@@ -114,14 +114,12 @@ function compileParam(name: string, declared: ParamSchema): Param {
   }
 }
 
-/** Keywords that only say that something inside did not fit. */
-const around = new Set(['properties', 'items', 'allOf', 'propertyNames', 'anyOf', 'oneOf', '$ref'])
+/** Keywords that only say that something inside did not fit, which is told as well. */
+const around = new Set(['properties', 'additionalProperties', 'items', 'propertyNames', 'allOf', 'anyOf'])
 
-function isOnlyAround(error: OutputUnit, errors: readonly OutputUnit[]): boolean {
-  const isInside = (other: OutputUnit) =>
-    other !== error && other.keywordLocation.startsWith(`${error.keywordLocation}/`)
-  if (error.keyword === 'additionalProperties' || around.has(error.keyword)) return errors.some(isInside)
-  return false
+function isOnlyAround({ keyword, keywordLocation }: OutputUnit, errors: readonly OutputUnit[]): boolean {
+  if (keyword !== 'oneOf') return around.has(keyword)
+  return errors.some(other => other.keywordLocation.startsWith(`${keywordLocation}/`))
 }
 
 function sentence(name: string, schema: unknown, value: unknown, error: OutputUnit, secret: boolean): string {
@@ -129,10 +127,9 @@ function sentence(name: string, schema: unknown, value: unknown, error: OutputUn
   if (secret) return `params.${name} is not accepted (it is secret, so its value is not shown)${describe(schema)}`
   const inside = parts(error.instanceLocation)
   const where = `params.${[name, ...inside].join('.')}`
-  const keyword = error.keyword === 'false' ? 'additionalProperties' : error.keyword
-  if (keyword === 'additionalProperties') return `${where} is not declared`
+  if (error.keyword === 'false') return `${where} is not declared`
   const held = at(schema, parts(error.keywordLocation))
-  return `${where} is ${shown(at(value, inside))}, but has to be ${wanted(keyword, held)}`
+  return `${where} is ${shown(at(value, inside))}, but has to be ${wanted(error.keyword, held)}`
 }
 
 /** What would be accepted, in brackets or by its own description. */

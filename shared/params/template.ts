@@ -11,8 +11,8 @@ import { canonicalJson } from '../canonical.ts'
  * - `argument`: of a command, or a variable: as it is; NUL is refused.
  * - `url`: percent-encoded; a path segment `.` or `..` is refused, since it would lead to another path.
  * - `header`: as it is; line breaks and whatever else HTTP has no room for are refused.
- * - `body`: if the template is JSON once each reference is replaced by `0`, then a reference inside a JSON string is escaped for it, and one outside
- *   becomes the value's JSON. Any other body gets it as it is: such a parameter wants a `pattern`.
+ * - `body`: if the template begins with `{`, `[` or `"` and is JSON once each reference is replaced by `0`, then a reference inside a JSON string is escaped
+ *   for it, and one outside becomes the value's JSON. Any other body gets it as it is: such a parameter wants a `pattern`.
  */
 export type Mode = 'argument' | 'url' | 'header' | 'body'
 
@@ -120,6 +120,7 @@ function inJson(value: unknown, inString: boolean): string {
 }
 
 function isJsonTemplate(template: string): boolean {
+  if (!/^\s*[{["]/.test(template)) return false
   try {
     JSON.parse(template.replace(references, match => (match === '$$(' ? '$(' : '0')))
     return true

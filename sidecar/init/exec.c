@@ -179,6 +179,7 @@ static void start(void)
 	} else {
 		fault("child.written");
 		let_go(&run.child);
+		fault("released");
 	}
 	if (options.timeout >= 0) run.timeout_at = mono_ms() + options.timeout;
 }

@@ -5,7 +5,7 @@
  */
 import type { Action } from '../../shared/lifecycle/model.ts'
 import type { Phase, Progress } from '../../shared/protocol/schemas.ts'
-import { advance, isTerminal } from '../../shared/run.ts'
+import { advance, isInProgress, isTerminal } from '../../shared/run.ts'
 
 /** A run, as it is remembered. */
 export interface RunRecord {
@@ -98,7 +98,7 @@ export function emptyMemory(journalId: string): Memory {
   return { journalId, fence: 0, memo: noMemo, runs: new Map() }
 }
 
-/** Applies a record to the memory, in place. Throws on a record that cannot follow what is there. */
+/** Applies a record to the memory, in place. What would change an outcome that stands is passed over: the first word counts. Throws if it speaks of what is not known. */
 export function fold(memory: Memory, record: JournalRecord): void {
   switch (record.t) {
     case 'journal':
@@ -112,17 +112,19 @@ export function fold(memory: Memory, record: JournalRecord): void {
       return
     case 'running': {
       const run = known(memory, record.id)
-      const phase = run.phase === 'Running' ? run.phase : advance(run.phase, 'Running')
-      memory.runs.set(run.id, { ...run, phase, step: record.step, startedAt: run.startedAt ?? record.at })
+      if (!isInProgress(run.phase)) return
+      memory.runs.set(run.id, { ...run, phase: 'Running', step: record.step, startedAt: run.startedAt ?? record.at })
       return
     }
-    case 'ended':
-    case 'settled': {
+    case 'ended': {
       const run = known(memory, record.id)
       // That a wrapper has begun is not journaled: its claim says so.
-      const phase = advance(run.phase === 'Accepted' ? 'Running' : run.phase, record.ending.phase)
-      const declaration = isTerminal(phase) ? null : run.declaration
-      memory.runs.set(run.id, { ...run, ...record.ending, phase, declaration })
+      if (isInProgress(run.phase)) memory.runs.set(run.id, ended({ ...run, phase: 'Running' }, record.ending))
+      return
+    }
+    case 'settled': {
+      const run = known(memory, record.id)
+      if (run.phase === 'Unknown') memory.runs.set(run.id, ended(run, record.ending))
       return
     }
     case 'dropped':
@@ -142,6 +144,11 @@ export function fold(memory: Memory, record: JournalRecord): void {
 export function* compacted(memory: Memory, at: number): Generator<JournalRecord> {
   yield { t: 'journal', v: 1, id: memory.journalId, at, fence: memory.fence, memo: memory.memo }
   for (const run of memory.runs.values()) yield { t: 'accepted', run }
+}
+
+function ended(run: RunRecord, ending: Ending): RunRecord {
+  const phase = advance(run.phase, ending.phase)
+  return { ...run, ...ending, phase, declaration: isTerminal(phase) ? null : run.declaration }
 }
 
 function known(memory: Memory, id: string): RunRecord {

@@ -6,8 +6,9 @@
 import { canonicalJson, hashOf } from '../../shared/canonical.ts'
 import { parseDuration } from '../../shared/duration.ts'
 import { messageOf } from '../../shared/errors.ts'
+import type { CompiledLifecycle } from '../../shared/lifecycle/compile.ts'
 import { type Action, defaults, type Step } from '../../shared/lifecycle/model.ts'
-import { compileParams } from '../../shared/params/schema.ts'
+import { type CompiledParams, compileParams } from '../../shared/params/schema.ts'
 import { expand } from '../../shared/params/template.ts'
 import { Problem } from '../../shared/protocol/problems.ts'
 import type { PutRun } from '../../shared/protocol/schemas.ts'
@@ -27,7 +28,7 @@ export interface Known {
   /** The highest fence accepted, or being accepted. */
   readonly fence: number
   readonly configHash: string
-  readonly actions: ReadonlyMap<string, Action>
+  readonly actions: CompiledLifecycle['actions']
   /** A run with this id, finished or not. */
   readonly run: RunRecord | undefined
   readonly inProgress: readonly RunRecord[]
@@ -66,13 +67,14 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
       { configHash: known.configHash },
     )
   }
-  const action = known.actions.get(body.action)
-  if (!action) {
+  const compiled = known.actions.get(body.action)
+  if (!compiled) {
     const declared = [...known.actions.keys()].join(', ')
     throw new Problem('UnknownAction', `There is no action ${quote(body.action)}; there are: ${declared || 'none'}.`)
   }
-  const run = accepted(id, body, action, known.now)
-  const params = paramsOf(action, body.params ?? {})
+  const { action } = compiled
+  const params = checked(compiled.params, body.params ?? {})
+  const run = accepted(id, body, action, params.secrets, known.now)
   rehearse(run, action, params)
   if (known.reserved !== undefined && known.reserved !== id) {
     throw new Problem('Locked', `The run ${known.reserved} is about to begin.`, { run: known.reserved })
@@ -92,10 +94,13 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
 
 /** The parameters as the action uses them. Throws `InvalidParams`. */
 export function paramsOf(action: Action, given: Readonly<Record<string, unknown>>): Params {
-  const { check, secrets } = compileParams(action.params)
-  const checked = check(given)
-  if (checked.problems) throw new Problem('InvalidParams', checked.problems.join(' '))
-  return { values: checked.params, secrets }
+  return checked(compileParams(action.params), given)
+}
+
+function checked({ check, secrets }: CompiledParams, given: Readonly<Record<string, unknown>>): Params {
+  const result = check(given)
+  if (result.problems) throw new Problem('InvalidParams', `${result.problems.join('; ')}.`)
+  return { values: result.params, secrets }
 }
 
 /** Equal for bodies that mean the same run: action and params as sent, without secrets. */
@@ -106,8 +111,7 @@ export function bodyHashOf(
   return hashOf({ action, params: without(params, secrets) })
 }
 
-function accepted(id: string, body: PutRun, action: Action, now: number): RunRecord {
-  const { secrets } = compileParams(action.params)
+function accepted(id: string, body: PutRun, action: Action, secrets: readonly string[], now: number): RunRecord {
   const given = body.params ?? {}
   const declared = parseDuration(action.timeout ?? defaults.action.timeout) ?? 0
   const asked = body.timeout === undefined ? declared : (parseDuration(body.timeout) ?? declared)

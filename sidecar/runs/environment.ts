@@ -7,7 +7,7 @@ import { chmod, chown, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { canonicalJson } from '../../shared/canonical.ts'
 import type { Action } from '../../shared/lifecycle/model.ts'
-import { expand, paramEnvName } from '../../shared/params/template.ts'
+import { expand, paramEnvName, paramFileEnvName } from '../../shared/params/template.ts'
 import { makeFolder } from './folder.ts'
 
 /** The parameters of a run: all with defaults filled in, and which of them are secret. */
@@ -29,8 +29,8 @@ export function environmentOf(action: Action, { runId, fence, params, folder }: 
   env.SHIPMATE_RUN_ID = runId
   if (fence !== null) env.SHIPMATE_FENCE = String(fence)
   for (const [name, value] of Object.entries(params.values)) {
-    if (params.secrets.includes(name)) env[`SHIPMATE_PARAM_FILE_${paramEnvName(name)}`] = join(folder, 'params', name)
-    else env[`SHIPMATE_PARAM_${paramEnvName(name)}`] = asText(value)
+    if (params.secrets.includes(name)) env[paramFileEnvName(name)] = join(folder, 'params', name)
+    else env[paramEnvName(name)] = asText(value)
   }
   for (const [variable, name] of Object.entries(action.secretEnv ?? {})) {
     if (Object.hasOwn(params.values, name)) env[variable] = asText(params.values[name])

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../shared/clock.ts'
 import { ownIdentity } from '../init/identity.ts'
@@ -45,8 +45,13 @@ export function idOfFolder(name: string): string {
   return name.replaceAll('%2E', '.')
 }
 
+/** Where all runs are. */
+export function runsFolder(stateDir: string): string {
+  return join(stateDir, 'runs')
+}
+
 export function runFolder(stateDir: string, id: string): string {
-  return join(stateDir, 'runs', runFolderName(id))
+  return join(runsFolder(stateDir), runFolderName(id))
 }
 
 /** Where step `k` of an action with steps has its files. */
@@ -56,7 +61,11 @@ export function stepFolder(folder: string, k: number): string {
 
 /** Where a verify for a run has its secrets; the run itself may be unknown here. */
 export function verifyFolder(stateDir: string, id: string): string {
-  return join(stateDir, 'verify', runFolderName(id))
+  return join(verifiesFolder(stateDir), runFolderName(id))
+}
+
+export function verifiesFolder(stateDir: string): string {
+  return join(stateDir, 'verify')
 }
 
 export async function removeFolder(folder: string): Promise<void> {
@@ -115,8 +124,11 @@ export async function throwAway(stateDir: string, id: string): Promise<void> {
   await rename(runFolder(stateDir, id), join(trash, `${runFolderName(id)}~${randomUUID()}`)).catch(ignoreAbsent)
 }
 
+/** Each piece by itself: the folder stays, since another may be moved into it at this moment. */
 export async function emptyTrash(stateDir: string): Promise<void> {
-  await rm(join(stateDir, 'trash'), { recursive: true, force: true })
+  const trash = join(stateDir, 'trash')
+  const pieces = await readdir(trash).catch((): string[] => [])
+  for (const piece of pieces) await rm(join(trash, piece), { recursive: true, force: true })
 }
 
 export async function syncFolder(path: string): Promise<void> {

@@ -20,15 +20,25 @@ import {
   type Verdict,
 } from '../../shared/run.ts'
 import type { LogPiece } from '../api.ts'
+import type { Config } from '../config/examine.ts'
 import type { Ending, RunRecord } from '../journal/records.ts'
 import { logSize, readLog } from '../logs.ts'
-import { admit, bodyHashOf, paramsOf } from './admit.ts'
+import { admit, bodyHashOf, paramsOf, stepsOf } from './admit.ts'
 import { type Bounds, bounds as defaultBounds, toDrop } from './bounds.ts'
 import { carryOut, type Surroundings } from './carry-out.ts'
-import { cancelOf } from './command.ts'
 import { type Params, redacted, removeSecrets } from './environment.ts'
-import { emptyTrash, readLine, runFolder, throwAway } from './folder.ts'
-import { longestResult, progressIn, resultIn, jsonOrText } from './progress.ts'
+import {
+  emptyTrash,
+  makeFolder,
+  readLine,
+  removeFolder,
+  runFolder,
+  runsFolder,
+  syncFolder,
+  throwAway,
+  verifiesFolder,
+} from './folder.ts'
+import { jsonOrText, longestResult, progressIn, resultIn } from './progress.ts'
 import { recover } from './recover.ts'
 import { verify as verifyOnce } from './verify.ts'
 import { logShares, viewOf } from './view.ts'
@@ -44,7 +54,7 @@ const sweepEvery = 3_600_000
 export interface RunsOptions extends Surroundings {
   readonly podUid: string
   /** The configuration in force. */
-  readonly config: () => { readonly hash: string; readonly actions: ReadonlyMap<string, Action> } | undefined
+  readonly config: () => Pick<Config, 'hash' | 'lifecycle'> | undefined
   /** A run was accepted, has changed its phase or got further. */
   readonly onRun: (run: Run) => void
   /** Its log has grown, or it has ended. */
@@ -129,7 +139,7 @@ export function createRuns(options: RunsOptions): Runs {
       journalId: memory.journalId,
       fence: Math.max(memory.fence, ...[...accepting.values()].map(({ run }) => run.fence ?? 0)),
       configHash: config?.hash ?? '',
-      actions: config?.actions ?? new Map(),
+      actions: config?.lifecycle.actions ?? new Map(),
       run: memory.runs.get(id) ?? accepting.get(id)?.run,
       inProgress: inProgress(),
       reserved,
@@ -175,7 +185,9 @@ export function createRuns(options: RunsOptions): Runs {
       },
       options,
     )
-    const ended = execution.ended.then(({ exit, result }) => conclude(run.id, exit, params, result))
+    const ended = execution.ended
+      .then(({ exit, result }) => conclude(run.id, exit, params, active.get(run.id)?.folder ?? folder, result))
+      .catch(ignoreWhenClosing)
     follow({ id: run.id, folder, cancel: execution.cancel, outlivesAgent: execution.outlivesAgent, ended }, action)
   }
 
@@ -215,23 +227,30 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   /** @param params undefined where secrets that were given are not known any more */
-  async function conclude(id: string, exit: Exit, params: Params | undefined, told?: unknown): Promise<void> {
+  async function conclude(
+    id: string,
+    exit: Exit,
+    params: Params | undefined,
+    folder: string,
+    told?: unknown,
+  ): Promise<void> {
     const run = memory.runs.get(id)
     if (!run) return
     const action = run.declaration
-    const folder = active.get(id)?.folder ?? runFolder(stateDir, id)
     let outcome = outcomeOf(exit)
-    const isConfirmed = outcome.phase === 'Succeeded' && action?.reload !== undefined
-    if (action?.verify && (isConfirmed || !['Succeeded', 'Failed'].includes(outcome.phase))) {
+    // A reload is done only when the application says so.
+    const isToBeConfirmed = outcome.phase === 'Succeeded' && action?.reload !== undefined
+    const isUncertain = outcome.phase !== 'Succeeded' && outcome.phase !== 'Failed'
+    if (action?.verify && (isToBeConfirmed || isUncertain)) {
       const verdict = params ? await verdictOf(run, action, params) : 'Unknown'
-      outcome = isConfirmed ? outcomeOf({ ...exit, cause: 'lost' }, verdict) : outcomeOf(exit, verdict)
+      outcome = outcomeOf(isToBeConfirmed ? { ...exit, cause: 'lost' } : exit, verdict)
     }
     await end(id, outcome, folder, params, told)
   }
 
   async function end(
     id: string,
-    outcome: Outcome,
+    { phase, exitCode, error }: Outcome,
     folder: string,
     params: Params | undefined,
     told: unknown,
@@ -242,13 +261,14 @@ export function createRuns(options: RunsOptions): Runs {
       size: run.logSize,
     }))
     const ending: Ending = {
-      phase: outcome.phase,
+      phase,
       startedAt: run.startedAt,
       finishedAt: clock.now(),
-      exitCode: outcome.exitCode,
+      // Only a command has one.
+      exitCode: run.declaration && stepsOf(run.declaration)[run.step]?.exec ? exitCode : null,
       progress: progressIn((await readLine(folder, 'progress')) ?? '') ?? run.progress,
       result: redacted(told ?? (await resultOf(run, folder, params)) ?? null, params),
-      error: outcome.error,
+      error,
       logSize: size,
     }
     await append({ t: 'ended', id, ending })
@@ -296,7 +316,11 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   function verdictOf(run: Pick<RunRecord, 'id' | 'fence'>, action: Action, params: Params): Promise<Verdict> {
-    return verifyOnce({ runId: run.id, fence: run.fence, action, params, stateDir, clock, log, signal: closing.signal })
+    const asked = { runId: run.id, fence: run.fence, action, params, stateDir, clock, log, signal: closing.signal }
+    return verifyOnce(asked).catch((error): Verdict => {
+      log.error({ err: error, run: run.id }, 'verify could not be carried out')
+      return 'Unknown'
+    })
   }
 
   async function settleAs(id: string, outcome: Outcome): Promise<void> {
@@ -332,7 +356,7 @@ export function createRuns(options: RunsOptions): Runs {
 
   async function verify(body: VerifyRun): Promise<{ outcome: Verdict }> {
     const run = memory.runs.get(body.runId)
-    const action = run?.declaration ?? options.config()?.actions.get(body.action)
+    const action = run?.declaration ?? options.config()?.lifecycle.actions.get(body.action)?.action
     if (run && bodyHashOf(body, run.secretNames) !== run.bodyHash) {
       throw new Problem('IdReused', `The run ${body.runId} has another action or other parameters.`)
     }
@@ -360,7 +384,10 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   async function recoverAll(): Promise<void> {
+    await makeFolder(runsFolder(stateDir))
+    await syncFolder(stateDir)
     await emptyTrash(stateDir)
+    await removeFolder(verifiesFolder(stateDir))
     for (const run of [...memory.runs.values()].filter(({ phase }) => isInProgress(phase))) await recoverOne(run)
     sweep()
   }
@@ -378,7 +405,7 @@ export function createRuns(options: RunsOptions): Runs {
         'the end of a run from before was found',
       )
       // Unknown is written down at once; verify may take its time.
-      if (exit.cause !== 'lost') return conclude(id, exit, params)
+      if (exit.cause !== 'lost') return conclude(id, exit, params, found.folder)
       await end(id, outcomeOf(exit), found.folder, params, undefined)
       if (!declaration?.verify || !params) return
       const settled = settledBy(await verdictOf(run, declaration, params))
@@ -394,10 +421,15 @@ export function createRuns(options: RunsOptions): Runs {
     const { wrapper } = found
     log.info({ run: id, action: run.action }, 'a run from before is still going on, and was adopted')
     follow(
-      { id, folder: found.folder, cancel: wrapper.cancel, outlivesAgent: true, ended: wrapper.ended.then(finish) },
+      {
+        id,
+        folder: found.folder,
+        cancel: wrapper.cancel,
+        outlivesAgent: true,
+        ended: wrapper.ended.then(finish).catch(ignoreWhenClosing),
+      },
       declaration ?? { name: '' },
     )
-    active.get(id)?.ended.catch(ignoreWhenClosing)
     tell(id)
   }
 

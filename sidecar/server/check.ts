@@ -87,6 +87,8 @@ function wanted(issue: Issue): string {
 
 const kinds: Readonly<Record<string, string>> = {
   int: 'a whole number',
+  // There is no other in requests.
+  number: 'a whole number',
   record: 'an object',
   object: 'an object',
   string: 'a string',

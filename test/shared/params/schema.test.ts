@@ -88,6 +88,10 @@ describe('parameters', () => {
       'params.x is "ato", but has to be of type integer',
       'params.x is "ato", but has to be one of "auto"',
     ])
+    const either = compileParams({ x: { oneOf: [{ minimum: 1 }, { maximum: 5 }] } })
+    expect(either.check({ x: 3 }).problems).toEqual([
+      'params.x is 3, but has to be as one of its schemas says, and not as two',
+    ])
   })
 
   it('can be called constructor, toString or hasOwnProperty', () => {
@@ -119,7 +123,8 @@ describe('parameters', () => {
 
   it('get a default of their own each time', () => {
     const list = compileParams({ x: { type: 'array', default: [] } })
-    ;(list.check({}).params?.['x'] as unknown[]).push(1)
+    const first = list.check({}).params?.['x']
+    if (Array.isArray(first)) first.push(1)
     expect(list.check({}).params).toEqual({ x: [] })
   })
 
@@ -257,6 +262,6 @@ describe("a parameter's schema", () => {
       if (schemaFindings(schema, [], true).length > 0) return
       compileParams({ x: schema as Record<string, unknown> }).check({ x: value })
     })
-    fc.assert(property, { seed, numRuns: 1000 })
+    fc.assert(property, { seed, numRuns: 300 })
   })
 })

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { chmod, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../../../shared/clock.ts'
 import { type CommandOptions, runCommand } from '../../../sidecar/calls/command.ts'
 import { VirtualClock } from '../../fixtures/virtual-clock.ts'
@@ -233,7 +233,9 @@ it('leaves no handle, timer or listener behind', async () => {
   const removed = vi.spyOn(stop.signal, 'removeEventListener')
   const handles = () => process.getActiveResourcesInfo().filter(kind => /Pipe|Process/.test(kind)).length
   const before = handles()
-  for (const script of ['echo x', 'exit 1', 'sleep 1 & echo x']) await shell(script, { clock, signal: stop.signal })
+  for (const script of ['echo x', 'exit 1']) await shell(script, { clock, signal: stop.signal })
+  const { stdout } = await shell('sleep 600 & echo $!', { clock, signal: stop.signal })
+  onTestFinished(() => void process.kill(Number(stdout), 'SIGKILL'))
   await run(['no-such-program'], { clock, signal: stop.signal })
   await vi.waitFor(() => expect(handles()).toBe(before), 10_000)
   expect(clock.pending).toBe(0)

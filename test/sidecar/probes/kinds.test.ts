@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -256,5 +256,9 @@ describe('process', () => {
       value: null,
       error: `no process is called "${name}"`,
     })
+    const child = spawn('sleep', ['600'], { argv0: name, stdio: 'ignore' })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    await once(child, 'spawn')
+    expect(await attempt({ process: { name } })).toEqual({ outcome: 'yes', value: String(child.pid), error: null })
   })
 })

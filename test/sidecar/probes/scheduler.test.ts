@@ -66,6 +66,12 @@ const probe = (name: string, more: Partial<Probe> = {}): Probe => ({
 const isAsked = (count: number) => vi.waitFor(() => expect(app.asked).toHaveLength(count))
 const isAnswered = (count: number) => vi.waitFor(() => expect(answers).toHaveLength(count))
 
+/** Resolves when who asked has hung up. */
+async function closed(index: number): Promise<void> {
+  const response = app.asked[index]?.response
+  if (response) await once(response, 'close')
+}
+
 /** Waits for the next question, and answers it. */
 async function answer(status = 200, body = '') {
   const number = answers.length + 1
@@ -253,7 +259,7 @@ describe('another declaration', () => {
     probes.set([probe('a')])
     await clock.advance(0)
     await isAsked(1)
-    const ended = once(app.asked[0]?.response ?? app, 'close')
+    const ended = closed(0)
     probes.set([probe('a', { every: '20s' })])
     await ended
     await clock.advance(0)
@@ -267,7 +273,7 @@ describe('another declaration', () => {
     probes.set([probe('a')])
     await clock.advance(0)
     await isAsked(1)
-    const ended = once(app.asked[0]?.response ?? app, 'close')
+    const ended = closed(0)
     probes.set([])
     await ended
     expect(probes.view()).toEqual({})

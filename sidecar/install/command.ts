@@ -1,0 +1,1 @@
+export async function installCommand(_argv: string[]): Promise<number> { return 1 }
