@@ -1,5 +1,6 @@
 /**
- * Builds dist: one JavaScript file an entry, shared chunks, and the type declarations beside them.
+ * Builds dist: one JavaScript file an entry, shared chunks, the type declarations beside them; and the sidecar's program, agent.cjs, with
+ * shipmate-init, where that can be compiled.
  *
  * dist is replaced in one move, and only when something changed, so that whoever reads it meanwhile never finds half of it.
  * `--strict` (what prepack uses) fails on a missing entry and on a type error; without it, both are only mentioned.
@@ -11,6 +12,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
 import { build, type Metafile } from 'esbuild'
+import { bundleAgent, compileWrapper } from './tools/agent.ts'
 import { dependencies } from './tools/dependencies.ts'
 
 const root = import.meta.dirname
@@ -39,25 +41,37 @@ async function main(): Promise<string[]> {
   const next = await mkdtemp(join(root, '.cache/dist-'))
   try {
     // Both to their end, or the compiler would write into a folder that is gone.
-    const [bundled, declared] = await Promise.allSettled([bundle(next), declarations(next)])
+    const [bundled, agent, compiled, declared] = await Promise.allSettled([
+      bundle(next),
+      bundleAgent(next),
+      compileWrapper(next),
+      declarations(next),
+    ])
     if (bundled.status === 'rejected') throw bundled.reason
+    if (agent.status === 'rejected') throw agent.reason
+    if (compiled.status === 'rejected') throw compiled.reason
     if (declared.status === 'rejected') throw declared.reason
-    const metafile = bundled.value
     const typeErrors = declared.value
     if (strict && typeErrors) throw new Error(`the types have errors:\n${typeErrors}`)
-    await writeFile(join(next, 'THIRD-PARTY-LICENSES.txt'), await licenses(metafile))
+    await writeFile(join(next, 'THIRD-PARTY-LICENSES.txt'), await licenses([bundled.value, agent.value]))
     const changed = await publish(next, join(root, 'dist'))
     return [
       `${Object.keys(entries).length - absent.length} entries`,
-      `${Math.round(Object.values(metafile.outputs).reduce((sum, output) => sum + output.bytes, 0) / 1024)} KiB`,
+      `${kib(bundled.value)} KiB`,
+      `agent.cjs ${kib(agent.value)} KiB`,
       `${((performance.now() - started) / 1000).toFixed(1)} s`,
       ...(changed ? [] : ['unchanged']),
       ...absent.map(file => `${file} is not there yet`),
+      ...(compiled.value ? [] : ['no shipmate-init, as there is no C compiler or no Linux']),
       ...(typeErrors ? ['the types have errors: npm run typecheck'] : []),
     ]
   } finally {
     await rm(next, { recursive: true, force: true })
   }
+}
+
+function kib({ outputs }: Metafile): number {
+  return Math.round(Object.values(outputs).reduce((sum, output) => sum + output.bytes, 0) / 1024)
 }
 
 async function bundle(outdir: string): Promise<Metafile> {
@@ -94,9 +108,12 @@ async function declarations(outdir: string): Promise<string | undefined> {
 }
 
 /** The licences of the packages whose code is in the bundle: they ask to be passed on with it. */
-async function licenses(metafile: Metafile): Promise<string> {
-  const inputs = Object.values(metafile.outputs).flatMap(output => Object.keys(output.inputs))
-  const folders = new Set(inputs.flatMap(input => input.match(/^.*node_modules\/(@[^/]+\/)?[^/]+/)?.[0] ?? []))
+async function licenses(metafiles: Metafile[]): Promise<string> {
+  const outputs = metafiles.flatMap(metafile => Object.values(metafile.outputs))
+  const inputs = outputs.flatMap(output => Object.keys(output.inputs))
+  const folders = new Set(
+    inputs.flatMap(input => input.match(/node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+/)?.[0] ?? []),
+  )
   const texts = [...folders].sort().map(async folder => {
     const { name, version, license } = JSON.parse(await readFile(join(root, folder, 'package.json'), 'utf8'))
     const file = (await readdir(join(root, folder))).find(name => /^licen[cs]e/i.test(name))

@@ -1,13 +1,17 @@
 /**
  * The command line, `shipmate` and `kubectl shipmate`. It answers with an exit code: 0, or 2 when it was called the wrong way.
- * Every command is loaded when it is asked for, so that `--help` costs nothing.
+ * Every command is loaded when it is asked for, so that `--help` costs nothing. `sidecar` and `install-agent` do not come here: bin/shipmate.cjs.
  */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
-const help = `Usage: shipmate [options]
+const help = `Usage: shipmate COMMAND [options]
 
 A lifecycle for stateful applications on Kubernetes.
+
+Commands:
+  sidecar        the agent beside an application (shipmate sidecar --help)
+  install-agent  copy the agent into a folder, for an image of the application's own (shipmate install-agent --help)
 
 Options:
   -V, --version  print the version

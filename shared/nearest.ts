@@ -3,11 +3,11 @@
  */
 import { distance } from 'fastest-levenshtein'
 
-/** The known name nearest to `name`, if it is near enough to have been meant: two letters differ, or a third of them; case does not count. */
+/** The known name nearest to `name`, if it is near enough to have been meant: no more than two letters differ, or a third of them; case does not count. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   if (name.length > 256) return undefined
   let best: string | undefined
-  let least = (name.length < 4 ? 1 : Math.max(2, Math.floor(name.length / 3))) + 1
+  let least = (name.length < 4 ? Math.floor(name.length / 2) : Math.max(2, Math.floor(name.length / 3))) + 1
   for (const candidate of known) {
     const far = distance(name.toLowerCase(), candidate.toLowerCase())
     if (far < least) {

@@ -20,7 +20,7 @@ const commands: Record<string, (argv: string[]) => Promise<number>> = {
   },
   async 'install-agent'(argv) {
     const { installCommand } = await import('./install/command.ts')
-    return await installCommand(argv)
+    return await installCommand(argv, __filename)
   },
   async init(argv) {
     const { execRun } = await import('./init/twin.ts')

@@ -10,13 +10,15 @@ import { messageOf } from '../shared/errors.ts'
 import { createLog, levels } from '../shared/log.ts'
 import { type AgentOptions, type RunningAgent, startAgent } from './agent.ts'
 import { checkConfig } from './config/check.ts'
-import type { Fault } from './faults.ts'
 import { Misuse, parseOptions, usage } from './options.ts'
 import { askPreStop } from './prestop-client.ts'
 import { OptionsError } from './server/servers.ts'
 
-/** @param argv what follows the word `sidecar`; answers the exit code */
-export async function sidecar(argv: readonly string[], { fault }: { fault?: Fault } = {}): Promise<number> {
+/** @param argv what follows the word `sidecar`; answers the exit code. The rest is for tests. */
+export async function sidecar(
+  argv: readonly string[],
+  forTests: Pick<AgentOptions, 'fault' | 'bounds'> = {},
+): Promise<number> {
   try {
     const asked = parseOptions(argv, process.env)
     switch (asked.command) {
@@ -28,7 +30,7 @@ export async function sidecar(argv: readonly string[], { fault }: { fault?: Faul
       case 'prestop':
         return await askPreStop(asked.stateDir)
       case 'run':
-        return await run({ ...asked.options, fault })
+        return await run({ ...asked.options, ...forTests })
     }
   } catch (error) {
     const isMisuse = error instanceof Misuse || error instanceof OptionsError

@@ -3,6 +3,7 @@
  *
  * CommonJS, as Node's loader of ES modules brings its own fetch, TLS and zlib with it: 10 MB in every pod.
  */
+import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import manifest from '../package.json' with { type: 'json' }
@@ -37,6 +38,10 @@ export async function bundleAgent(folder: string): Promise<Metafile> {
 }
 
 /** Writes `shipmate-init` into the folder; false where it cannot be compiled, as without a Linux or a compiler. */
-export function compileWrapper(folder: string): Promise<boolean> {
-  return compileInit(join(folder, 'shipmate-init'))
+export async function compileWrapper(folder: string): Promise<boolean> {
+  // Kept aside, where the next build finds it as new as its sources.
+  const kept = join(root, '.cache/shipmate-init')
+  if (!(await compileInit(kept))) return false
+  await copyFile(kept, join(folder, 'shipmate-init'))
+  return true
 }

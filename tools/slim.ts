@@ -83,7 +83,9 @@ export function slim(): Plugin {
       esbuild.onResolve({ filter: builtins }, ({ path, kind }) =>
         kind === 'require-call' ? { path: path.replace(/^node:/, ''), namespace: 'late' } : undefined,
       )
-      esbuild.onLoad({ filter: /./, namespace: 'late' }, ({ path }) => ({ contents: late(path, atCall.includes(path)) }))
+      esbuild.onLoad({ filter: /./, namespace: 'late' }, ({ path }) => ({
+        contents: late(path, atCall.includes(path)),
+      }))
     },
   }
 }

@@ -49,10 +49,13 @@ export function stateFindings(spec: LifecycleSpec): Finding[] {
         found.push(error([...path, 'when'], messageOf(thrown)))
       }
     }
-    if (node) found.push(...kindFindings(node, path))
+    if (node) found.push(...kindFindings(node, state.next ?? [], path))
     return found
   })
-  return [...findings, ...duplicates(names, ['states']), ...verbFindings(graph), ...walkFindings(graph)]
+  const repeated = duplicates(names, ['states'])
+  // What a walk would find is, more often than not, only what a wrong name brings about.
+  const isNamed = repeated.length === 0 && states.every(state => (state.next ?? []).every(next => names.includes(next)))
+  return [...findings, ...repeated, ...verbFindings(graph), ...(isNamed ? walkFindings(graph) : [])]
 }
 
 /** An error for each name that an earlier one has. */
@@ -65,7 +68,8 @@ export function duplicates(names: readonly string[], path: (string | number)[]):
   })
 }
 
-function kindFindings({ kind, next, actions, isInitial, isGuarded, name }: Node, path: (string | number)[]): Finding[] {
+function kindFindings(node: Node, next: readonly string[], path: (string | number)[]): Finding[] {
+  const { kind, actions, isInitial, isGuarded, name } = node
   const found: Finding[] = []
   if (kind !== 'delete' && next.length === 0) {
     found.push(error(path, `${shown(name)} leads nowhere: give it \`next\`, or \`verb: Delete\` if the app ends there`))

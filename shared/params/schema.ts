@@ -11,7 +11,7 @@ import { shown, suggestion } from '../nearest.ts'
 import { wanted } from './keywords.ts'
 
 /** Longer lists are refused: to compare each item with each takes too long. */
-const longestList = 4096
+const longestList = 1024
 
 export type Checked =
   | { readonly params: Record<string, unknown>; readonly problems?: undefined }

@@ -15,7 +15,7 @@ export interface FoundProcess {
 const kernelThread = 0x0020_0000
 
 /**
- * Processes of that name, oldest pid first: the name of the program, or the last part of the first argument. Not ourselves, no kernel threads, and none
+ * Processes of that name, oldest first: the name of the program, or the last part of the first argument. Not ourselves, no kernel threads, and none
  * that has ended and is not yet reaped. Throws where there is no /proc.
  */
 export function findProcesses(name: string): FoundProcess[] {
@@ -25,7 +25,7 @@ export function findProcesses(name: string): FoundProcess[] {
     const stat = readStat(pid)
     if (stat?.runs) found.push({ pid, start: stat.start })
   }
-  return found
+  return found.sort((one, other) => one.start - other.start || one.pid - other.pid)
 }
 
 /** `gone` if it has ended, even if another has its pid now. Throws EPERM where it may not be signalled. */

@@ -1,9 +1,11 @@
 /**
  * The files that a configuration is read from, read as they stand at one moment although they may be exchanged meanwhile.
  *
- * Guarantee: `read` never mixes the files of two moments, and never waits: a pipe or a folder in the place of a file is a reason, as a missing one is.
+ * Guarantees: files of one mounted ConfigMap or Secret are never those of two moments; other files are read again if one changed meanwhile. Nothing is
+ * waited for: a pipe or a folder in the place of a file is a reason, as a missing one is.
  */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, readlinkSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf } from '../../shared/errors.ts'
 import { longestConfig } from './parse.ts'
 
@@ -51,16 +53,30 @@ function printOf(file: string): string {
 
 function readAll(files: readonly string[]): { texts: string[] } | { reason: string } {
   const texts: string[] = []
+  const folders = new Map<string, string>()
   for (const file of files) {
     try {
-      const stat = statSync(file, { throwIfNoEntry: false })
+      const folder = dirname(file)
+      const standing = folders.get(folder) ?? standingFolder(folder)
+      folders.set(folder, standing)
+      const path = join(standing, basename(file))
+      const stat = statSync(path, { throwIfNoEntry: false })
       if (!stat) return { reason: `${file} is missing` }
       if (!stat.isFile()) return { reason: `${file} is not a file` }
       if (stat.size > longestConfig) return { reason: `${file} has ${stat.size} bytes, ${longestConfig} at most` }
-      texts.push(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)))
+      texts.push(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)))
     } catch (thrown) {
       return { reason: `${file} cannot be read: ${messageOf(thrown)}` }
     }
   }
   return { texts }
+}
+
+/** Where a folder's files stand at this moment: a mounted volume has them behind its link `..data`, which is exchanged when they change. */
+function standingFolder(folder: string): string {
+  try {
+    return resolve(folder, readlinkSync(join(folder, '..data')))
+  } catch {
+    return folder
+  }
 }

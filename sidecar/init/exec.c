@@ -111,7 +111,6 @@ static void keep(void *to, const unsigned char *data, size_t length)
 static int open_output(struct output *output, bool is_output)
 {
 	int ends[2];
-	output->fd = -1;
 	output->lines.is_output = is_output;
 	if (redact_open(&output->redactor, &run.secrets, keep, output) != 0 || pipe2(ends, O_CLOEXEC) != 0) return -1;
 	output->fd = ends[0];
@@ -158,6 +157,20 @@ static void not_executed(const char *stage, int error)
 	run.end.failure = (struct failure){stage, error};
 }
 
+static void hear_signals(void)
+{
+	struct signalfd_siginfo info;
+	while (read_some(run.signals, &info, sizeof info) == (ssize_t)sizeof info)
+		if (info.ssi_signo == SIGUSR1) run.is_cancelled = true;
+}
+
+static void begin_contract(const char *cause, int64_t now)
+{
+	if (run.end.failure.error == 0) run.end.cause = cause;
+	run.kill_at = now + options.grace;
+	(void)kill(-run.child.pid, options.cancel_signal);
+}
+
 static void start(void)
 {
 	int out = open_output(&run.outputs[0], true), err = out < 0 ? -1 : open_output(&run.outputs[1], false);
@@ -178,6 +191,9 @@ static void start(void)
 		(void)close(run.child.gate); /* so it ends without having executed anything */
 	} else {
 		fault("child.written");
+		/* Cancelled before it began: it gets its signal at the gate, and has done nothing. */
+		hear_signals();
+		if (run.is_cancelled) begin_contract("cancelled", mono_ms());
 		let_go(&run.child);
 		fault("released");
 	}
@@ -206,20 +222,6 @@ static void hear_failure(void)
 	if (n == (ssize_t)sizeof failure && run.end.failure.error == 0) not_executed(failure.stage, failure.error);
 	(void)close(run.child.failure);
 	run.child.failure = -1;
-}
-
-static void hear_signals(void)
-{
-	struct signalfd_siginfo info;
-	while (read_some(run.signals, &info, sizeof info) == (ssize_t)sizeof info)
-		if (info.ssi_signo == SIGUSR1) run.is_cancelled = true;
-}
-
-static void begin_contract(const char *cause, int64_t now)
-{
-	if (run.end.failure.error == 0) run.end.cause = cause;
-	run.kill_at = now + options.grace;
-	(void)kill(-run.child.pid, options.cancel_signal);
 }
 
 /* One look at what is due. True when there is nothing more to wait for. */
@@ -285,6 +287,7 @@ int run_exec(int argc, char **argv)
 	(void)setsid(); /* fails where it leads a group already, which will do */
 	run.end = (struct end){.cause = "exited", .code = -1};
 	run.timeout_at = run.kill_at = run.give_up_at = INT64_MAX;
+	run.outputs[0].fd = run.outputs[1].fd = -1;
 	if (read_secrets() != 0) {
 		say("error", "nothing was executed: secrets: %s", errno_name(errno));
 		return EXIT_UNCLAIMED;

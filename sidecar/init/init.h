@@ -59,17 +59,17 @@ struct secrets {
 	size_t longest;
 	bool first[256]; /* a secret begins with this byte */
 };
-typedef void sink(void *to, const unsigned char *data, size_t length);
+typedef void sink_fn(void *to, const unsigned char *data, size_t length);
 struct redactor {
 	const struct secrets *secrets;
 	unsigned char *buffer;
 	size_t held;    /* bytes at its front that are not decided yet */
 	size_t covered; /* of these, how many belong to an occurrence whose *** is out */
-	sink *sink;
+	sink_fn *sink;
 	void *to;
 };
 int parse_secrets(struct secrets *secrets, const unsigned char *bytes, size_t length); /* `bytes` must stay */
-int redact_open(struct redactor *r, const struct secrets *secrets, sink *sink, void *to);
+int redact_open(struct redactor *r, const struct secrets *secrets, sink_fn *sink, void *to);
 unsigned char *redact_room(struct redactor *r); /* where the next READ_BYTES go */
 void redact_push(struct redactor *r, size_t length, bool end);
 

@@ -34,7 +34,7 @@ torn:
 	return -1;
 }
 
-int redact_open(struct redactor *r, const struct secrets *secrets, sink *sink, void *to)
+int redact_open(struct redactor *r, const struct secrets *secrets, sink_fn *sink, void *to)
 {
 	*r = (struct redactor){.secrets = secrets, .sink = sink, .to = to};
 	r->buffer = malloc(secrets->longest + READ_BYTES);

@@ -89,16 +89,16 @@ static _Noreturn void run_child(const struct command *command, pid_t parent, int
 	char byte;
 	sigset_t none;
 	sigemptyset(&none);
-	die_with(parent, failure);
 	if (setpgid(0, 0) != 0) fail(failure, "setpgid");
 	if (sigprocmask(SIG_SETMASK, &none, NULL) != 0) fail(failure, "sigprocmask");
+	/* Nothing comes, and never will, if the parent is dead. */
 	if (read_some(gate, &byte, 1) != 1) _exit(127);
 	if (command->in >= 0 && dup2(command->in, 0) < 0) fail(failure, "dup2");
 	if (command->out >= 0 && dup2(command->out, 1) < 0) fail(failure, "dup2");
 	if (command->err >= 0 && dup2(command->err, 2) < 0) fail(failure, "dup2");
 	if (command->nice != INT64_MIN && setpriority(PRIO_PROCESS, 0, (int)command->nice) != 0) fail(failure, "nice");
 	become(command, failure);
-	/* A change of user has cleared it. */
+	/* After that: a change of user clears it. */
 	die_with(parent, failure);
 	if (command->cwd && chdir(command->cwd) != 0) fail(failure, "chdir");
 	execute(command->argv);

@@ -32,8 +32,8 @@ interface End {
 export async function execRun(argv: string[]): Promise<number> {
   const clock = systemClock
   // First of all: until somebody listens, Node takes SIGUSR1 for itself.
-  const cancelled = Promise.withResolvers<void>()
-  process.on('SIGUSR1', cancelled.resolve)
+  const cancel = new AbortController()
+  process.on('SIGUSR1', () => cancel.abort())
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined)
   const options = parseExec(argv)
   if (typeof options === 'string') return complain(exitCode.usage, options)
@@ -56,7 +56,7 @@ export async function execRun(argv: string[]): Promise<number> {
   const outputs = [true, false].map(isOutput =>
     createOutput(createRedactor(secrets), notes.lines(isOutput), segments.write),
   )
-  const end = await execute(options, outputs, cancelled.promise, clock)
+  const end = await execute(options, outputs, cancel.signal, clock)
   segments.close()
   emptyParams(options.dir)
   notes.end()
@@ -96,7 +96,8 @@ function createOutput(redactor: Redactor, lines: Lines, write: (data: Buffer) =>
   }
 }
 
-async function execute(options: ExecOptions, outputs: Output[], cancelled: Promise<void>, clock: Clock): Promise<End> {
+async function execute(options: ExecOptions, outputs: Output[], cancelled: AbortSignal, clock: Clock): Promise<End> {
+  if (cancelled.aborted) return { cause: 'cancelled', code: null, signal: options.cancelSignal, error: null }
   let child: ChildProcess
   try {
     child = start(options)
@@ -122,7 +123,8 @@ async function execute(options: ExecOptions, outputs: Output[], cancelled: Promi
       () => undefined,
     )
   }
-  cancelled.then(() => begin('cancelled'))
+  if (cancelled.aborted) begin('cancelled')
+  cancelled.addEventListener('abort', () => begin('cancelled'), { once: true })
   if (options.timeout !== undefined) {
     sleep(clock, options.timeout, stop.signal).then(
       () => begin('timedOut'),

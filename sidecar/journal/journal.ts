@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '../../shared/clock.ts'
+import type { Clock, Timer } from '../../shared/clock.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/log.ts'
 import type { Fault } from '../faults.ts'
@@ -20,6 +20,8 @@ import { compacted, emptyMemory, fold, type JournalRecord, lostRun, type Memory 
 const smallest = 1024 * 1024
 /** Given up when the disk is full, so that ends can still be written. */
 const reserveSize = 256 * 1024
+/** How soon after a failure it is tried whether one can write again, in milliseconds. */
+const tryEvery = 1000
 
 export interface JournalOptions {
   readonly stateDir: string
@@ -53,9 +55,13 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const memory = await recover(options, path)
   let file = await open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, 0o600)
   let size = (await file.stat()).size
-  let live = size
-  let failure: string | undefined
+  let live = sizeOf(memory, clock)
+  let failure: { readonly message: string; readonly bytes: number } | undefined
+  let trying: Timer | undefined
+  let isClosed = false
   let isDirty = false
+  /** Whether the folder on disk may still name the file that was compacted. */
+  let isRenamed = false
   let hasReserve = await keepReserve(stateDir)
   let waiting: Waiting[] = []
   let writing: Promise<void> | undefined
@@ -72,15 +78,18 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
 
   async function write(batch: readonly Waiting[]): Promise<void> {
     const kind = batch[0]?.record.t
+    let length = 0
     try {
       fault(`journal.${kind}.before`)
+      const bytes = Buffer.from(batch.map(({ record }) => encode(record)).join(''))
+      length = bytes.length
       await store(
-        Buffer.from(batch.map(({ record }) => encode(record)).join('')),
+        bytes,
         batch.some(({ needed }) => needed),
       )
       fault(`journal.${kind}.synced`)
     } catch (error) {
-      failure = messageOf(error)
+      failed(error, length)
       // Alone, one may fit where all together did not, and one that cannot fit does not keep the others out.
       if (batch.length > 1) {
         for (const one of batch) await write([one])
@@ -106,6 +115,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     for (;;) {
       try {
         if (isDirty) await cutOff(file, size)
+        if (isRenamed) await syncName()
         isDirty = true
         await file.appendFile(bytes)
         fault('journal.written')
@@ -127,23 +137,63 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     }
   }
 
+  /** It may be long until somebody writes again: what is told of a failure is true all the same. */
+  function failed(error: unknown, bytes: number): void {
+    failure = { message: messageOf(error), bytes }
+    if (isClosed) return
+    trying ??= clock.after(tryEvery, () => {
+      trying = undefined
+      if (failure) writing ??= tryAgain(failure.bytes).then(drain)
+    })
+  }
+
+  /** Writes as much as could not be written, and takes it back: a crash between the two leaves a torn tail. */
+  async function tryAgain(bytes: number): Promise<void> {
+    try {
+      await store(Buffer.alloc(bytes, ' '), false)
+      size -= bytes
+      isDirty = true
+      await cutOff(file, size)
+      isDirty = false
+      failure = undefined
+      if (!hasReserve) hasReserve = await keepReserve(stateDir)
+    } catch (error) {
+      failed(error, bytes)
+    }
+  }
+
   async function compact(): Promise<void> {
     const next = join(stateDir, 'journal.new')
+    let opened: FileHandle | undefined
+    let content: string
     try {
-      const content = [...compacted(memory, clock.now())].map(encode).join('')
+      content = [...compacted(memory, clock.now())].map(encode).join('')
       await writeSynced(next, content)
       fault('compact.synced')
+      // Opened before it takes the place of the other: nothing can fail between, and leave records in a file that has no name.
+      opened = await open(next, constants.O_WRONLY | constants.O_APPEND)
       await rename(next, path)
-      fault('compact.renamed')
-      await syncFolder(stateDir)
-      const old = file
-      file = await open(path, constants.O_WRONLY | constants.O_APPEND, 0o600)
-      await old.close()
-      size = live = Buffer.byteLength(content)
     } catch (error) {
       live = size
       log.warn({ err: error }, 'the journal could not be compacted; it goes on as it is')
+      await opened?.close().catch(() => {})
+      await rm(next, { force: true }).catch(() => {})
+      return
     }
+    const old = file
+    file = opened
+    size = live = Buffer.byteLength(content)
+    isDirty = false
+    isRenamed = true
+    fault('compact.renamed')
+    await old.close().catch(() => {})
+    // If it fails, it is done before the next record counts.
+    await syncName().catch(() => {})
+  }
+
+  async function syncName(): Promise<void> {
+    await syncFolder(stateDir)
+    isRenamed = false
   }
 
   return {
@@ -152,7 +202,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       return size
     },
     get failure() {
-      return failure
+      return failure?.message
     },
     append(record, { needed = false } = {}) {
       return new Promise((resolve, reject) => {
@@ -161,6 +211,8 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       })
     },
     async close() {
+      isClosed = true
+      trying?.cancel()
       while (writing) await writing
       await file.close()
     },
@@ -222,6 +274,13 @@ async function claimedWithoutRecord(stateDir: string, memory: Memory): Promise<s
     if (files.includes('claim')) unknown.push(idOfFolder(folder))
   }
   return unknown
+}
+
+/** Bytes that a compacted journal would have. */
+function sizeOf(memory: Memory, clock: Clock): number {
+  let bytes = 0
+  for (const record of compacted(memory, clock.now())) bytes += Buffer.byteLength(encode(record))
+  return bytes
 }
 
 async function readIfThere(path: string): Promise<Buffer> {

@@ -4,9 +4,9 @@
  * Guarantees: never waits for a pipe or a device. A pattern sees at most the first 1 MiB; a hash is computed piece by piece, and given up when the signal is
  * aborted.
  */
-import { constants } from 'node:fs'
-import { type FileHandle, open, stat } from 'node:fs/promises'
+import { type FileHandle, stat } from 'node:fs/promises'
 import type { Probe } from '../../shared/lifecycle/model.ts'
+import { hashOfOpen, openRegular } from '../calls/file.ts'
 import { type Attempt, no, none, yes } from './threshold.ts'
 
 /** The hash that each file had when it was first seen, by path. */
@@ -26,12 +26,11 @@ export async function probeFile(
       await stat(path)
       return exists ? yes(null) : no(null, `${quoted} exists`)
     }
-    // O_NONBLOCK: opening a pipe would wait for who writes into it.
-    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    if (!(await file.stat()).isFile()) return none(`${quoted} is no regular file`)
+    await using file = await openRegular(path)
+    if (!file) return none(`${quoted} is no regular file`)
     let value: string | null = null
     if (changed !== undefined) {
-      value = await hash(file, signal)
+      value = await hashOfOpen(file, signal)
       const first = seen.get(path) ?? value
       seen.set(path, first)
       if ((value !== first) !== changed) {
@@ -50,18 +49,6 @@ export async function probeFile(
 }
 
 const isMissing = (error: unknown) => ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
-
-async function hash(file: FileHandle, signal: AbortSignal): Promise<string> {
-  const sum = process.getBuiltinModule('node:crypto').createHash('sha256')
-  const piece = Buffer.allocUnsafe(pieceSize)
-  for (let position = 0; ; ) {
-    signal.throwIfAborted()
-    const { bytesRead } = await file.read(piece, 0, pieceSize, position)
-    if (bytesRead === 0) return sum.digest('hex')
-    sum.update(piece.subarray(0, bytesRead))
-    position += bytesRead
-  }
-}
 
 async function beginning(file: FileHandle, signal: AbortSignal): Promise<{ text: string; isWhole: boolean }> {
   const pieces: Buffer[] = []

@@ -3,16 +3,17 @@
  *
  * Guarantee: an id is admitted once. What is refused has changed nothing.
  */
-import { canonicalJson, hashOf } from '../../shared/canonical.ts'
+import { hashOf } from '../../shared/canonical.ts'
 import { parseDuration } from '../../shared/duration.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { CompiledLifecycle } from '../../shared/lifecycle/compile.ts'
 import { type Action, defaults, type Step } from '../../shared/lifecycle/model.ts'
 import { type CompiledParams, compileParams } from '../../shared/params/schema.ts'
-import { expand } from '../../shared/params/template.ts'
+import { expand, textOf } from '../../shared/params/template.ts'
 import { Problem } from '../../shared/protocol/problems.ts'
 import type { PutRun } from '../../shared/protocol/schemas.ts'
 import type { RunRecord } from '../journal/records.ts'
+import { callOf } from './call.ts'
 import { commandOf, environmentOf, type Params } from './environment.ts'
 import { logKeptOf } from './view.ts'
 
@@ -145,22 +146,31 @@ function rehearse(run: RunRecord, action: Action, params: Params): void {
   try {
     environmentOf(action, { runId: run.id, fence: run.fence, params, folder: '/' })
     for (const [name, value] of Object.entries(params.values)) {
-      if (!params.secrets.includes(name) && textHasNul(value))
+      if (!params.secrets.includes(name) && textOf(value).includes('\0'))
         throw new TypeError(`params.${name} has a NUL character, which no variable can hold.`)
     }
     for (const step of stepsOf(action)) {
       if (step.exec) commandOf(step.exec.command, params)
-      if (step.http) {
-        const url = expand(step.http.url, params.values, 'url')
-        if (!URL.canParse(url)) throw new TypeError(`With these parameters ${quote(url)} is no URL.`)
-        for (const header of Object.values(step.http.headers ?? {})) expand(header, params.values, 'header')
-        if (step.http.body !== undefined) expand(step.http.body, params.values, 'body')
-      }
+      if (step.http) rehearseCall(step.http, params)
+      if (step.http?.poll?.url !== undefined) rehearseUrl(step.http.poll.url, params)
       if (step.fileChanged?.sha256) expand(step.fileChanged.sha256, params.values, 'argument')
     }
+    if (action.verify?.exec) commandOf(action.verify.exec.command, params)
+    if (action.verify?.http) rehearseCall(action.verify.http, params)
+    if (action.result?.file) expand(action.result.file, params.values, 'argument')
   } catch (error) {
     throw new Problem('InvalidParams', messageOf(error))
   }
+}
+
+function rehearseCall(declared: Parameters<typeof callOf>[0], params: Params): void {
+  callOf(declared, params)
+  rehearseUrl(declared.url, params)
+}
+
+function rehearseUrl(template: string, params: Params): void {
+  const url = expand(template, params.values, 'url')
+  if (!URL.canParse(url)) throw new TypeError(`With these parameters ${quote(url)} is no URL.`)
 }
 
 /** Every action as steps: one, unless it has several. */
@@ -175,10 +185,6 @@ export function stepsOf({ exec, http, signal, steps, reload }: Action): readonly
 
 function without(params: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(Object.entries(params).filter(([name]) => !names.includes(name)))
-}
-
-function textHasNul(value: unknown): boolean {
-  return (typeof value === 'string' ? value : canonicalJson(value)).includes('\0')
 }
 
 const quote = (text: string) => JSON.stringify(text)

@@ -5,9 +5,8 @@
  */
 import { chmod, chown, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { canonicalJson } from '../../shared/canonical.ts'
 import type { Action } from '../../shared/lifecycle/model.ts'
-import { expand, paramEnvName, paramFileEnvName } from '../../shared/params/template.ts'
+import { expand, paramEnvName, paramFileEnvName, textOf } from '../../shared/params/template.ts'
 import { makeFolder } from './folder.ts'
 
 /** The parameters of a run: all with defaults filled in, and which of them are secret. */
@@ -30,10 +29,10 @@ export function environmentOf(action: Action, { runId, fence, params, folder }: 
   if (fence !== null) env.SHIPMATE_FENCE = String(fence)
   for (const [name, value] of Object.entries(params.values)) {
     if (params.secrets.includes(name)) env[paramFileEnvName(name)] = join(folder, 'params', name)
-    else env[paramEnvName(name)] = asText(value)
+    else env[paramEnvName(name)] = textOf(value)
   }
   for (const [variable, name] of Object.entries(action.secretEnv ?? {})) {
-    if (Object.hasOwn(params.values, name)) env[variable] = asText(params.values[name])
+    if (Object.hasOwn(params.values, name)) env[variable] = textOf(params.values[name])
   }
   return env
 }
@@ -50,7 +49,7 @@ export async function writeSecrets(action: Action, { params, folder }: Surroundi
   for (const name of given) {
     const path = join(folder, 'params', name)
     await rm(path, { force: true })
-    await writeFile(path, asText(params.values[name]), { mode: 0o400, flag: 'wx' })
+    await writeFile(path, textOf(params.values[name]), { mode: 0o400, flag: 'wx' })
     if (action.user) await chown(path, action.user.uid, action.user.gid ?? -1)
   }
   // Others may pass through to a file whose name they know, no more, and only where another user must read it.
@@ -68,7 +67,7 @@ export async function removeSecrets(folder: string): Promise<void> {
 export function spellings(params: Params): string[] {
   const all = params.secrets.flatMap(name => {
     if (!Object.hasOwn(params.values, name)) return []
-    const text = asText(params.values[name])
+    const text = textOf(params.values[name])
     if (text === '') return []
     return [
       text,
@@ -88,12 +87,8 @@ export function redacted(value: unknown, params: Params | undefined): unknown {
   const deep = (part: unknown): unknown => {
     if (typeof part === 'string') return hide(part)
     if (Array.isArray(part)) return part.map(deep)
-    if (typeof part !== 'object' || part === null) return secrets.includes(asText(part)) ? '***' : part
+    if (typeof part !== 'object' || part === null) return secrets.includes(textOf(part)) ? '***' : part
     return Object.fromEntries(Object.entries(part).map(([key, member]) => [hide(key), deep(member)]))
   }
   return deep(value)
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : canonicalJson(value)
 }

@@ -85,7 +85,7 @@ export interface Runs {
   log(id: string, offset: number, limit: number): Promise<LogPiece>
   /** Those in progress, in the order in which they were accepted. */
   inProgress(): RunRecord[]
-  /** Resolves when the run is not in progress (any more). */
+  /** Resolves when the run is not in progress (any more); rejects if the agent is closed before. */
   ended(id: string): Promise<void>
   /** Those that would be lost with this agent. */
   bound(): string[]
@@ -106,6 +106,10 @@ export function createRuns(options: RunsOptions): Runs {
   const accepting = new Map<string, { run: RunRecord; done: Promise<void> }>()
   const active = new Map<string, Active>()
   const verifying = new Map<string, { hash: string; verdict: Promise<Verdict> }>()
+  /** Being settled: the first word counts, and resolves when it is on disk. */
+  const settling = new Map<string, Promise<void>>()
+  /** Resolves when an end cannot be written down. */
+  const blocked = Promise.withResolvers<void>()
   const closing = new AbortController()
   let refusing: string | undefined
   let reserved: string | undefined
@@ -271,9 +275,9 @@ export function createRuns(options: RunsOptions): Runs {
       error,
       logSize: size,
     }
+    await removeSecrets(folder).catch(() => {})
     await append({ t: 'ended', id, ending })
     fault('ended')
-    await removeSecrets(folder).catch(() => {})
     active.delete(id)
     tell(id)
     onLog(id)
@@ -288,6 +292,7 @@ export function createRuns(options: RunsOptions): Runs {
       try {
         return await journal.append(record, { needed: true })
       } catch (error) {
+        blocked.resolve()
         if (attempt === 0)
           log.error(
             { err: error, run: record.id },
@@ -323,17 +328,27 @@ export function createRuns(options: RunsOptions): Runs {
     })
   }
 
-  async function settleAs(id: string, outcome: Outcome): Promise<void> {
+  /** False if somebody else's word came first; that is on disk by then, too. */
+  async function settleAs(id: string, outcome: Outcome): Promise<boolean> {
+    const first = settling.get(id)
+    if (first) {
+      await first
+      return false
+    }
     const run = memory.runs.get(id)
-    if (run?.phase !== 'Unknown') return
+    if (run?.phase !== 'Unknown') return false
     const { startedAt, progress, result, logSize } = run
-    await append({
-      t: 'settled',
-      id,
-      ending: { ...outcome, startedAt, finishedAt: clock.now(), progress, result, logSize },
-    })
+    const ending: Ending = { ...outcome, startedAt, finishedAt: clock.now(), progress, result, logSize }
+    const written = append({ t: 'settled', id, ending })
+    settling.set(id, written)
+    try {
+      await written
+    } finally {
+      settling.delete(id)
+    }
     tell(id)
     sweep()
+    return true
   }
 
   async function cancel(id: string): Promise<{ ended: boolean; run: Run }> {
@@ -345,12 +360,15 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   async function settle(id: string, { outcome, reason }: Settle): Promise<Run> {
-    const run = known(id)
-    if (run.phase !== 'Unknown')
-      throw new Problem('NotUnknown', `The run ${id} is ${run.phase}; only an Unknown one can be settled.`)
+    const { exitCode } = known(id)
     const error = outcome === 'Failed' ? ({ code: 'Settled', message: reason } as const) : null
+    if (!(await settleAs(id, { phase: outcome, exitCode, error }))) {
+      throw new Problem(
+        'NotUnknown',
+        `The run ${id} is ${known(id).phase}, or is being settled; only an Unknown one can be.`,
+      )
+    }
     log.warn({ run: id, outcome, reason }, 'an Unknown run was settled by a person')
-    await settleAs(id, { phase: outcome, exitCode: run.exitCode, error })
     return viewOf(known(id))
   }
 
@@ -412,10 +430,10 @@ export function createRuns(options: RunsOptions): Runs {
       if (settled) await settleAs(id, settled)
     }
     if (!found.wrapper) {
-      const ended = finish()
+      const ended = finish().catch(ignoreWhenClosing)
+      active.set(id, { id, folder: found.folder, cancel: () => {}, outlivesAgent: true, ended })
       // A verify that takes long does not hold the others up.
-      if (declaration?.verify) ended.catch(ignoreWhenClosing)
-      else await ended
+      if (!declaration?.verify) await ended
       return
     }
     const { wrapper } = found
@@ -477,6 +495,8 @@ export function createRuns(options: RunsOptions): Runs {
     inProgress,
     async ended(id) {
       await active.get(id)?.ended
+      const run = memory.runs.get(id)
+      if (run && isInProgress(run.phase)) throw new Error(`the agent is closing, and the run ${id} goes on`)
     },
     bound: () => [...active.values()].filter(({ outlivesAgent }) => !outlivesAgent).map(({ id }) => id),
     refuse(why) {

@@ -77,6 +77,9 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
 
   const context: StepContext = { job, clock, cut: cutting.signal, cause: () => cause, say }
 
+  const notBegun = (step: number, reason: string, why: 'JournalFull' | 'NotExecuted') =>
+    ended('exited', `step ${step + 1} of ${steps.length} was not begun: ${reason}`, why)
+
   async function command(step: number, argv: readonly string[]): Promise<StepEnd> {
     const folder = stepFolder(runFolder, step)
     const call = {
@@ -90,7 +93,11 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
       timeoutMs: Math.max(run.timeoutMs - (clock.monotonic() - began), 1),
     }
     letGoOfLog()
-    await prepare(call)
+    try {
+      await prepare(call)
+    } catch (error) {
+      return { exit: notBegun(step, messageOf(error), 'NotExecuted') }
+    }
     if (cutting.signal.aborted) return { exit: ended(cause) }
     const wrapper = start(call)
     cancelWrapper = wrapper.cancel
@@ -114,9 +121,13 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
 
   async function all(): Promise<StepEnd> {
     let last: StepEnd = { exit: done }
-    await makeFolder(runFolder)
-    await makeFolder(logFolder(runFolder))
-    if (!(await claim(runFolder, clock))) return { exit: ended('lost', 'somebody else has claimed it') }
+    try {
+      await makeFolder(runFolder)
+      await makeFolder(logFolder(runFolder))
+      if (!(await claim(runFolder, clock))) return { exit: ended('lost', 'somebody else has claimed it') }
+    } catch (error) {
+      return { exit: ended('notStarted', `was accepted, but never started: ${messageOf(error)}`) }
+    }
     for (const [index, step] of steps.entries()) {
       if (cutting.signal.aborted) return { exit: ended(cause, `before step ${index + 1} of ${steps.length}`) }
       try {
@@ -129,13 +140,7 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
           mono: clock.monotonic(),
         })
       } catch (error) {
-        return {
-          exit: ended(
-            'exited',
-            `step ${index + 1} of ${steps.length} was not begun: ${messageOf(error)}`,
-            'JournalFull',
-          ),
-        }
+        return { exit: notBegun(index, messageOf(error), 'JournalFull') }
       }
       fault('step.journaled')
       const end = await one(index, step)

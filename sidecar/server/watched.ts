@@ -33,7 +33,7 @@ export interface Watched<Value> {
 export async function watchFiles<Value>(options: WatchedOptions<Value>): Promise<Watched<Value>> {
   const { paths, load, changed, clock, log, every = 5_000 } = options
   let value: Value | undefined
-  let missing: string[] = []
+  let missing = paths.map(path => `${path} has not been read`)
   let last = ''
   let closed = false
   let timer: Timer | undefined
@@ -41,29 +41,27 @@ export async function watchFiles<Value>(options: WatchedOptions<Value>): Promise
 
   const inspect = async () => {
     const before = await signature(paths)
-    missing = before.missing
-    if (before.text === last) {
-      if (!value && missing.length === 0) missing = [refused]
-      return
-    }
-    if (missing.length === 0) {
-      try {
-        const loaded = load(await Promise.all(paths.map(path => readFile(path))))
-        // Changed while it was read: nobody knows what this is a mixture of.
-        if ((await signature(paths)).text !== before.text || closed) return
-        value = loaded
-        last = before.text
-        changed(loaded)
-        return
-      } catch (error) {
-        refused = `${paths.join(', ')}: ${messageOf(error)}`
-        missing = [refused]
-      }
-    }
+    if (before.text === last) return
+    const found = before.missing.length > 0 ? { missing: before.missing } : await attempt()
+    // Changed while it was read: nobody knows what this is a mixture of. The next look decides.
+    if (closed || (await signature(paths)).text !== before.text) return
     last = before.text
-    if (value) log.warn({ reason: missing.join('; ') }, 'changed files are not used, the last good ones stay')
+    missing = found.missing
+    if ('loaded' in found) {
+      value = found.loaded
+      changed(found.loaded)
+    } else if (value) {
+      log.warn({ reason: missing.join('; ') }, 'changed files are not used, the last good ones stay')
+    }
   }
-  let refused = ''
+
+  const attempt = async (): Promise<{ missing: string[]; loaded: Value } | { missing: string[] }> => {
+    try {
+      return { missing: [], loaded: load(await Promise.all(paths.map(path => readFile(path)))) }
+    } catch (error) {
+      return { missing: [`${paths.join(', ')}: ${messageOf(error)}`] }
+    }
+  }
 
   const look = () => {
     looking ??= inspect().finally(() => {

@@ -124,7 +124,7 @@ function reference(spec: LifecycleSpec, from: string, to: string): string[] | un
   return best
 }
 
-it(`a path is the one that is found by trying all: seed ${seed}`, () => {
+it(`a path is the one that is found by trying all: seed ${seed}`, { timeout: 60_000 }, () => {
   const property = fc.property(specs, spec => {
     const graph = graphOf(spec)
     for (const from of names) for (const to of names) expect(graph.path(from, to)).toEqual(reference(spec, from, to))

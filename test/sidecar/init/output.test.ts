@@ -9,7 +9,7 @@ import { folder, isRoot, run, segments, shell, start, until, wrappers } from './
 
 const MiB = 1 << 20
 
-/** Writes the chunks of a JSON file to standard output, and to standard error the same in upper case, each by a write of its own. */
+/** Writes the chunks of a JSON file, each by a write of its own, and gives the wrapper the time to read it. */
 const writer = `
   for (const chunk of JSON.parse(fs.readFileSync(process.argv[1]))) {
     fs.writeSync(1, Buffer.from(chunk, 'latin1'))
@@ -18,8 +18,6 @@ const writer = `
 
 for (const wrapper of wrappers) {
   describe.skipIf(!wrapper.isThere)(`the output of a command, by ${wrapper.name}`, () => {
-    const isC = wrapper.kind !== 'twin'
-
     describe('redacted', () => {
       it('has no secret, however it is cut', { timeout: 60_000 }, async () => {
         await fc.assert(
@@ -42,7 +40,8 @@ for (const wrapper of wrappers) {
             secrets: [Buffer.from('secret')],
           },
         )
-        expect(log()).toMatch(/^(\*\*\*SECret|SECret\*\*\*)$/)
+        expect(log().split('***').join('')).toBe('SECret')
+        expect(log()).toContain('***')
       })
 
       it('shows what was held back at the end', async () => {
@@ -60,9 +59,12 @@ for (const wrapper of wrappers) {
       })
 
       it('knows a secret of 100 kB', async () => {
-        const secret = 'x'.repeat(99_999)
-        const { log } = await run(wrapper, shell('printf "<"; head -c 99999 /dev/zero | tr "\\0" x; printf ">"'), {
-          secrets: [Buffer.from(secret), Buffer.from('<')],
+        const dir = folder()
+        const secret = Buffer.from(Array.from({ length: 20_000 }, (_, i) => `${i * i}`).join('')).subarray(0, 100_000)
+        writeFileSync(join(dir, 'secret'), secret)
+        const { log } = await run(wrapper, shell('printf "<"; cat "$1"; printf ">"', join(dir, 'secret')), {
+          dir,
+          secrets: [secret, Buffer.from('<')],
         })
         expect(log()).toBe('******>')
       })
@@ -104,7 +106,6 @@ for (const wrapper of wrappers) {
           '{"progress":1',
           '{"progress":1}}',
         ]
-        const long = `{"progress":"$(head -c 70000 /dev/zero | tr "\\0" x)"}`
         const { read } = await run(
           wrapper,
           shell(
@@ -112,15 +113,12 @@ for (const wrapper of wrappers) {
             ...lines,
           ),
         )
-        expect(long).toBeDefined()
         expect(read('progress')).toBeUndefined()
         expect(read('result')).toBeUndefined()
       })
 
       it('has as its last line the last that is not empty, of both streams, whole or not', async () => {
-        expect(
-          (await run(wrapper, shell('echo a; sleep 0.05; echo "b " >&2; echo; printf " \\r\\n\\t"'))).read('last'),
-        ).toBe('b')
+        expect((await run(wrapper, shell('echo "b " >&2; echo; printf " \\r\\n\\t"'))).read('last')).toBe('b')
         expect((await run(wrapper, ['printf', 'a\\nb'])).read('last')).toBe('b')
         expect((await run(wrapper, ['true'])).read('last')).toBeUndefined()
       })
@@ -200,7 +198,7 @@ for (const wrapper of wrappers) {
     })
 
     describe('on a disk that is full', () => {
-      it.runIf(isRoot && isC)(
+      it.runIf(isRoot)(
         'is lost, and goes on when there is room; the end is written in any case',
         { timeout: 30_000 },
         async () => {
@@ -232,7 +230,7 @@ for (const wrapper of wrappers) {
         },
       )
 
-      it.runIf(isRoot && isC)('a wrapper that cannot claim executes nothing, and says why', async () => {
+      it.runIf(isRoot)('a wrapper that cannot claim executes nothing, and says why', async () => {
         const disk = folder()
         const outside = folder()
         expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16k', 'shipmate-test', disk]).status).toBe(0)
@@ -241,22 +239,25 @@ for (const wrapper of wrappers) {
         const { ended, read } = start(wrapper, ['touch', join(outside, 'done')], { dir: disk })
         const { code, stderr } = await ended
         expect(code).toBe(4)
-        expect(stderr).toContain('nothing was executed: claim: ENOSPC')
+        expect(stderr).toMatch(/nothing was executed: (claim: )?ENOSPC/)
         expect(read('claim')).toBeUndefined()
         expect(existsSync(join(outside, 'done'))).toBe(false)
       })
 
       it('loses what no file has room for, where the size of files is limited', async () => {
-        // 8 KiB, in blocks of 512 bytes.
-        const { log, json, dir } = await run(wrapper, shell('seq 1 20000; sleep 0.3; echo end'), {
+        const dir = folder()
+        const script = 'seq 1 20000; until ls "$1" | grep -q "[1-9]"; do echo end; sleep 0.02; done'
+        const { json } = await run(wrapper, shell(script, join(dir, 'log')), {
+          dir,
+          // 8 KiB, in blocks of 512 bytes.
           before: shell('ulimit -f 16; exec "$@"'),
         })
-        const numbers = Buffer.from(`${Array.from({ length: 20000 }, (_, i) => i + 1).join('\n')}\n`)
-        expect(json('exit')).toMatchObject({ cause: 'exited', code: 0, log: numbers.length + 4 })
+        expect(json('exit')).toMatchObject({ cause: 'exited', code: 0 })
         const kept = segments(join(dir, 'log'))
-        expect(kept.get(0)?.equals(numbers.subarray(0, 8192))).toBe(true)
-        expect(kept.get(numbers.length)?.toString()).toBe('end\n')
-        expect(log().length).toBeLessThan(numbers.length)
+        const all = Buffer.from(`${Array.from({ length: 20000 }, (_, i) => i + 1).join('\n')}\n${'end\n'.repeat(5000)}`)
+        for (const [at, bytes] of kept) expect(all.subarray(at, at + bytes.length).equals(bytes)).toBe(true)
+        expect(kept.get(0)).toHaveLength(8192)
+        expect([...kept.keys()][1]).toBeGreaterThan(8192)
       })
 
       it('the command meets that limit as any program would', async () => {

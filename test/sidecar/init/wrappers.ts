@@ -56,8 +56,8 @@ export interface Call {
   /** Options beyond `--dir` and `--log`. */
   readonly options?: string[]
   readonly env?: Record<string, string>
-  /** Or standard input as it is. */
-  readonly secrets?: Buffer[] | Buffer
+  /** Or standard input as it is; null: it is left open, for the test to end. */
+  readonly secrets?: Buffer[] | Buffer | null
   /** A command line that ends by executing its arguments. */
   readonly before?: string[]
   readonly uid?: number
@@ -101,14 +101,17 @@ export function start(wrapper: Wrapper, command: string[], call: Call = {}): Sta
   })
   // One that is not called the right way does not read them.
   child.stdin?.on('error', () => undefined)
-  child.stdin?.end(Array.isArray(call.secrets) ? framed(call.secrets) : (call.secrets ?? Buffer.alloc(0)))
+  if (call.secrets !== null)
+    child.stdin?.end(Array.isArray(call.secrets) ? framed(call.secrets) : (call.secrets ?? Buffer.alloc(0)))
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, signal) => resolve({ code, signal, stderr }))
   })
   onTestFinished(async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
-    await ended
+    const isOver = new Promise(resolve => child.once('exit', resolve))
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await isOver
   })
   const read = (name: string) => (existsSync(join(dir, name)) ? readFileSync(join(dir, name), 'utf8') : undefined)
   return {
@@ -163,8 +166,8 @@ export function until<T>(look: () => T | undefined | false): Promise<T> {
 /** Whether there is a process of that number that has not ended. */
 export function lives(pid: number): boolean {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    return !/\) [ZX]/.test(stat)
+    process.kill(pid, 0)
+    return process.platform !== 'linux' || !/\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
   } catch {
     return false
   }

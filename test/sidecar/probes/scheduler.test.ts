@@ -305,7 +305,9 @@ describe('real commands and files', () => {
     probes.stop()
     const lines = (await readFile(file, 'utf8')).trim().split('\n')
     expect(new Set(lines)).toEqual(new Set(['run']))
-    expect(new Set(answers.map(({ view }) => view.error))).toEqual(new Set(['no answer within 20ms']))
+    // On a busy machine one that was killed may be there a moment longer, and then the next is not begun.
+    const late = ['no answer within 20ms', 'the attempt before this one has not ended']
+    for (const { view } of answers) expect(late).toContain(view.error)
   })
 
   it('are ended by stop, and nobody is told', async () => {

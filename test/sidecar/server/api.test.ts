@@ -1,4 +1,6 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { Agent } from 'node:http'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { longestBody } from '../../../shared/protocol/schemas.ts'
 import { aims } from '../../fixtures/sidecar-agent.ts'
 import { undocumented } from '../../fixtures/sidecar-documented.ts'
@@ -354,10 +356,26 @@ describe('what a client may send', () => {
     expect(small).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /)
   })
 
-  it('the answer to a body too large arrives though much of it is still to come', async () => {
+  it('the answer to a body too large arrives, though the client reads nothing before it has sent all', async () => {
     const { port } = await start()
-    const came = await call(port, 'PUT', '/v1/runs/a', { body: Buffer.alloc(3_000_000, 'x') })
-    expect(codeOf(came)).toEqual([413, 'TooLarge'])
+    const socket = connect(port, '127.0.0.1').pause()
+    onTestFinished(() => void socket.destroy())
+    const errors: Error[] = []
+    socket.on('error', error => errors.push(error))
+    const size = 3_000_000
+    socket.write(`PUT /v1/runs/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`)
+    for (let sent = 0; sent < size; sent += 100_000) {
+      await new Promise(resolve => socket.write(Buffer.alloc(100_000, 'x'), resolve))
+      // Time for the server to close the connection, if it would.
+      await call(port, 'GET', '/v1/features')
+    }
+    let came = ''
+    socket.on('data', chunk => {
+      came += chunk
+    })
+    socket.resume()
+    await expect.poll(() => came).toMatch(/^HTTP\/1\.1 413 [\s\S]*"code":"TooLarge"/)
+    expect(errors).toEqual([])
   })
 
   it.each([
@@ -387,6 +405,11 @@ describe('what a client may send', () => {
       'an upgrade it does not know',
       'GET /v1/features HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n',
       /^HTTP\/1\.1 200 /,
+    ],
+    [
+      'an upgrade it does not know, with a body',
+      'PUT /v1/runs/a HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\nContent-Length: 19\r\n\r\n{"action":"backup"}',
+      /^HTTP\/1\.1 201 /,
     ],
     [
       'another expectation',
@@ -493,7 +516,10 @@ describe('held calls', () => {
   it('draining answers what is held, closes its connections and takes no new ones', async () => {
     const clock = new VirtualClock()
     const { port, servers, publicPort } = await start({ clock })
-    const held = call(port, 'GET', '/v1/state?since=boot-1.0&wait=30s')
+    const agent = new Agent({ keepAlive: true })
+    onTestFinished(() => agent.destroy())
+    expect((await call(port, 'GET', '/v1/state', { agent })).headers.connection).toBe('keep-alive')
+    const held = call(port, 'GET', '/v1/state?since=boot-1.0&wait=30s', { agent })
     await expect.poll(() => clock.pending).toBe(1)
     const drained = servers.drain()
     const came = await held

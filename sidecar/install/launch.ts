@@ -1,0 +1,25 @@
+/**
+ * How the agent is started so that it stays small: Node's flags and the settings of the C library, for the image, for `install-agent` and for the bench.
+ * What each is worth stands in docs/benchmarks.md. The Dockerfile repeats them; a test holds the two together.
+ */
+
+/** The agent waits most of its life: it is compiled to no machine code, and keeps its young generation small. */
+export const nodeFlags: readonly string[] = [
+  '--max-semi-space-size=1',
+  '--no-opt',
+  '--no-maglev',
+  '--no-sparkplug',
+  '--regexp-interpret-all',
+  '--optimize-for-size',
+  '--v8-pool-size=0',
+  // All times are in UTC: the tables of time zones stay on disk.
+  '--no-icu-timezone-data',
+  // sidecar/memory.ts uses it.
+  '--expose-gc',
+]
+
+/** One pool of memory instead of one a thread; and what is larger than 16 KiB, as V8's compiler asks for at the start, is given back at once. */
+export const nodeEnvironment: Readonly<Record<string, string>> = {
+  MALLOC_ARENA_MAX: '1',
+  MALLOC_MMAP_THRESHOLD_: '16384',
+}

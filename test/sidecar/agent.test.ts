@@ -1,0 +1,362 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import type { Action, LifecycleSpec } from '../../shared/lifecycle/model.ts'
+import type { Message } from '../../shared/protocol/schemas.ts'
+import { newFolder, runAgent } from '../fixtures/running-agent.ts'
+
+const sh = (script: string): Action['exec'] => ({ command: ['sh', '-c', script] })
+
+/** A life whose guards and actions are moved by files in the folder. */
+const life = (folder: string, more: Partial<LifecycleSpec> = {}): LifecycleSpec => ({
+  states: [
+    { name: 'Start', next: ['Running', 'Stopping'] },
+    { name: 'Running', when: 'probes.up.ok', next: ['Servicing', 'Stopping'] },
+    { name: 'Servicing', actions: ['backup'], next: ['Running'] },
+    { name: 'Stopping', actions: ['stop'], next: ['End'] },
+    { name: 'End', verb: 'Delete' },
+  ],
+  probes: [
+    { name: 'up', file: { path: `${folder}/up` }, every: '100ms', failureThreshold: 2 },
+    { name: 'role', exec: { command: ['echo', 'primary'] } },
+  ],
+  actions: [
+    { name: 'backup', exec: sh(`while [ ! -e ${folder}/go ]; do sleep 0.02; done`), cancel: { grace: '1s' } },
+    { name: 'stop', exec: sh(`echo stop >> ${folder}/stops`) },
+    { name: 'other', exec: sh(`while [ ! -e ${folder}/go ]; do sleep 0.02; done`), cancel: { grace: '1s' } },
+  ],
+  preStop: 'stop',
+  ...more,
+})
+
+const within = { timeout: 10_000, interval: 5 }
+
+describe("the pod's state", () => {
+  test('is initial until a guard has held, then what is observed, then lost', async () => {
+    const folder = newFolder()
+    const { agent, restart } = await runAgent({ folder, spec: life(folder) })
+    await vi.waitFor(
+      () => expect(agent.state()).toMatchObject({ state: 'Start', reason: 'NeverHeld', role: 'primary' }),
+      within,
+    )
+    writeFileSync(`${folder}/up`, '')
+    await vi.waitFor(() => expect(agent.state()).toMatchObject({ state: 'Running', reason: 'GuardHolds' }), within)
+    rmSync(`${folder}/up`)
+    await vi.waitFor(() => expect(agent.state()).toMatchObject({ state: 'Start', reason: 'GuardLost' }), within)
+    expect(agent.state().probes['up']?.failures).toBeGreaterThanOrEqual(2)
+    // That a guard has ever held is not forgotten.
+    const again = await restart()
+    await vi.waitFor(() => expect(again.agent.state()).toMatchObject({ state: 'Start', reason: 'GuardLost' }), within)
+  })
+
+  test('is the transient one while its run is in progress, and only then', async () => {
+    const folder = newFolder()
+    writeFileSync(`${folder}/up`, '')
+    const { agent, ended } = await runAgent({ folder, spec: life(folder) })
+    await vi.waitFor(() => expect(agent.state().state).toBe('Running'), within)
+    await agent.put('o', { action: 'other' })
+    expect(agent.state()).toMatchObject({ state: 'Running', run: { id: 'o', action: 'other' } })
+    await agent.cancel('o')
+    await ended('o')
+    const seen: string[] = []
+    agent.events.subscribe(message => {
+      if (message.type === 'state') seen.push(message.state.state)
+    })
+    await agent.put('b', { action: 'backup' })
+    expect(agent.state()).toMatchObject({ state: 'Servicing', reason: 'RunInProgress' })
+    writeFileSync(`${folder}/go`, '')
+    await ended('b')
+    expect(agent.state()).toMatchObject({ state: 'Running', run: null })
+    expect([...new Set(seen)]).toEqual(['Servicing', 'Running'])
+  })
+
+  test('is Unknown when a probe that a guard needs does not answer', async () => {
+    const spec: LifecycleSpec = {
+      states: [
+        { name: 'Start', next: ['Up'] },
+        { name: 'Up', when: 'probes.slow.ok', next: ['End'] },
+        { name: 'End', verb: 'Delete' },
+      ],
+      probes: [{ name: 'slow', exec: { command: ['sleep', '30'] }, timeout: '50ms', every: '100ms' }],
+    }
+    const { agent } = await runAgent({ spec })
+    await vi.waitFor(() => expect(agent.state().probes['slow']?.failures).toBeGreaterThan(2), within)
+    expect(agent.state()).toMatchObject({ state: 'Unknown', reason: 'NotAnswered', probes: { slow: { ok: null } } })
+    expect(agent.missing()).toEqual([])
+  })
+
+  test('carries its own number, and a reader with that cursor misses nothing', async () => {
+    const folder = newFolder()
+    const { agent, ended } = await runAgent({ folder, spec: life(folder) })
+    await vi.waitFor(() => expect(agent.missing()).toEqual([]), within)
+    const messages: Message[] = []
+    const { cursor } = agent.state()
+    agent.events.subscribe(message => void messages.push(message))
+    await agent.put('s', { action: 'stop' })
+    await ended('s')
+    expect(agent.events.since(cursor)).toEqual(messages)
+    for (const message of messages) if (message.type === 'state') expect(message.state.seq).toBe(message.seq)
+    expect(agent.state().seq).toBe(messages.at(-1)?.seq)
+  })
+})
+
+describe('preStop', () => {
+  test('runs the action once, cancels what runs first, and is remembered until a guard turns true again', async () => {
+    const folder = newFolder()
+    writeFileSync(`${folder}/up`, '')
+    const running = await runAgent({ folder, spec: life(folder) })
+    const { agent } = running
+    await vi.waitFor(() => expect(agent.state().state).toBe('Running'), within)
+    await agent.put('b', { action: 'backup' })
+    const held = agent.awaitPreStop(new AbortController().signal)
+    await Promise.all([agent.preStop(), agent.preStop()])
+    await held
+    expect(agent.run('b').phase).toBe('Cancelled')
+    expect(agent.run('prestop.uid-0.1').phase).toBe('Succeeded')
+    expect(readFileSync(`${folder}/stops`, 'utf8')).toBe('stop\n')
+    await agent.preStop()
+    const again = await running.restart()
+    await vi.waitFor(() => expect(again.agent.state().state).toBe('Running'), within)
+    await again.agent.preStop()
+    expect(readFileSync(`${folder}/stops`, 'utf8')).toBe('stop\n')
+    rmSync(`${folder}/up`)
+    await vi.waitFor(() => expect(again.agent.state().state).toBe('Start'), within)
+    writeFileSync(`${folder}/up`, '')
+    await vi.waitFor(() => expect(again.agent.state().state).toBe('Running'), within)
+    await again.agent.preStop()
+    expect(again.agent.run('prestop.uid-0.2').phase).toBe('Succeeded')
+    expect(readFileSync(`${folder}/stops`, 'utf8')).toBe('stop\nstop\n')
+  })
+
+  test('keeps others from beginning in between, and raises no fence', async () => {
+    const folder = newFolder()
+    const spec = life(folder)
+    spec.actions = [
+      { name: 'backup', exec: sh(`trap '' TERM; echo > ${folder}/began; sleep 100`), cancel: { grace: '500ms' } },
+      { name: 'stop', exec: sh(`echo > ${folder}/stopping; while [ ! -e ${folder}/go ]; do sleep 0.02; done`) },
+      { name: 'other', exec: sh('true') },
+    ]
+    const { agent, reads, lines } = await runAgent({ folder, spec })
+    await agent.put('b', { action: 'backup', fence: 9 })
+    await reads(`${folder}/began`, '')
+    const stopping = agent.preStop()
+    await vi.waitFor(
+      () => expect(lines.map(({ msg }) => msg)).toContain('preStop: a run in progress is cancelled'),
+      within,
+    )
+    await expect(agent.put('x', { action: 'other', fence: 10 })).rejects.toMatchObject({
+      code: 'Locked',
+      more: { run: 'prestop.uid-0.1' },
+    })
+    await reads(`${folder}/stopping`, '')
+    await expect(agent.put('x', { action: 'other', fence: 10 })).rejects.toMatchObject({
+      code: 'Locked',
+      more: { run: 'prestop.uid-0.1' },
+    })
+    writeFileSync(`${folder}/go`, '')
+    await stopping
+    expect(agent.state().fence).toBe(9)
+    await agent.put('x', { action: 'other', fence: 10 })
+  })
+
+  test('is answered at once where nothing is declared; a failure holds nobody and is tried again', async () => {
+    const folder = newFolder()
+    const { preStop: _, ...without } = life(folder)
+    const { agent, configure } = await runAgent({ folder, spec: without })
+    await agent.preStop()
+    expect(agent.runs()).toEqual([])
+    const failing = life(folder)
+    failing.actions = failing.actions?.map(action =>
+      action.name === 'stop' ? { ...action, exec: sh('exit 1') } : action,
+    )
+    const { configHash } = agent.state()
+    configure(failing)
+    await vi.waitFor(() => expect(agent.state().configHash).not.toBe(configHash), within)
+    await agent.preStop()
+    await agent.preStop()
+    expect(agent.runs().map(({ id, phase }) => `${id} ${phase}`)).toEqual([
+      'prestop.uid-0.2 Failed',
+      'prestop.uid-0.1 Failed',
+    ])
+  })
+
+  test('a GET alone starts nothing, and is answered', async () => {
+    const folder = newFolder()
+    const { agent } = await runAgent({ folder, spec: life(folder) })
+    await agent.awaitPreStop(new AbortController().signal)
+    expect(agent.runs()).toEqual([])
+  })
+})
+
+describe('the configuration', () => {
+  test('is followed; a bad one is refused and the last good one stays, also after a restart', async () => {
+    const folder = newFolder()
+    const running = await runAgent({ folder, spec: life(folder) })
+    const { agent } = running
+    const { configHash } = agent.state()
+    const states: Message[] = []
+    agent.events.subscribe(message => void (message.type === 'state' && states.push(message)))
+    writeFileSync(join(folder, 'lifecycle.json'), '{"states": [{"name": "Start", "nxt": []}]}')
+    await vi.waitFor(() => expect(agent.state().configError).toContain('nxt'), within)
+    expect(states.at(-1)).toMatchObject({ state: { configError: expect.stringContaining('next') } })
+    expect(agent.state().configHash).toBe(configHash)
+    expect(agent.metrics()).toContain('shipmate_sidecar_config_refused 1')
+    expect(agent.actions().map(({ name }) => name)).toEqual(['backup', 'stop', 'other'])
+    const spec = life(folder, {
+      actions: [
+        { name: 'stop', exec: sh('true') },
+        { name: 'backup', exec: sh('true') },
+      ],
+    })
+    running.configure(spec)
+    await vi.waitFor(() => expect(agent.actions().map(({ name }) => name)).toEqual(['stop', 'backup']), within)
+    expect(agent.state().configError).toBeUndefined()
+    expect(agent.metrics()).toContain('shipmate_sidecar_config_refused 0')
+  })
+
+  test('does not change a run in progress: it keeps the declaration under which it was accepted', async () => {
+    const folder = newFolder()
+    const spec = life(folder)
+    const { agent, configure, ended } = await runAgent({ folder, spec })
+    await agent.put('b', { action: 'backup' })
+    const { configHash } = agent.state()
+    configure(
+      life(folder, {
+        actions: [
+          { name: 'backup', exec: sh('true') },
+          { name: 'stop', exec: sh('true') },
+        ],
+      }),
+    )
+    await vi.waitFor(() => expect(agent.state().configHash).not.toBe(configHash), within)
+    await agent.cancel('b')
+    expect(await ended('b')).toMatchObject({ phase: 'Cancelled' })
+    await expect(agent.put('c', { action: 'backup', configHash })).rejects.toMatchObject({ code: 'WrongConfig' })
+  })
+})
+
+describe('stopping', () => {
+  test('a drain takes no new runs, waits for those in progress, and ends', async () => {
+    const folder = newFolder()
+    const running = await runAgent({ folder, spec: life(folder) })
+    const { agent } = running
+    await agent.put('b', { action: 'backup' })
+    const drained = running.drain()
+    await expect(agent.put('c', { action: 'other' })).rejects.toMatchObject({ code: 'Draining' })
+    expect(await agent.put('b', { action: 'backup' })).toMatchObject({ started: false })
+    writeFileSync(`${folder}/go`, '')
+    await drained
+    expect(readFileSync(`${folder}/state/journal`, 'utf8')).toContain('"phase":"Succeeded"')
+  })
+
+  test('a drain cancels what does not end in time', async () => {
+    const folder = newFolder()
+    const running = await runAgent({ folder, spec: life(folder), drainTimeoutMs: 1700 })
+    await running.agent.put('b', { action: 'backup' })
+    await running.drain()
+    expect(readFileSync(`${folder}/state/journal`, 'utf8')).toContain('"phase":"Cancelled"')
+  })
+
+  test('an agent that is replaced leaves its runs to its successor, which adopts them', async () => {
+    const folder = newFolder()
+    const spec = life(folder)
+    const running = await runAgent({ folder, spec })
+    await running.agent.put('b', { action: 'backup' })
+    await vi.waitFor(() => expect(running.agent.run('b').phase).toBe('Running'), within)
+    const before = running.agent.run('b')
+    await running.replace()
+    const next = await runAgent({ folder, spec })
+    expect(next.agent.run('b')).toMatchObject({ phase: 'Running', id: 'b' })
+    expect(next.agent.state()).toMatchObject({ state: 'Servicing' })
+    await expect(next.agent.put('c', { action: 'other' })).rejects.toMatchObject({ code: 'Locked' })
+    writeFileSync(`${folder}/go`, '')
+    expect(await next.ended('b')).toMatchObject({ phase: 'Succeeded', exitCode: 0 })
+    expect(Date.parse(next.agent.run('b').startedAt ?? '')).toBeCloseTo(Date.parse(before.startedAt ?? ''), -3)
+  })
+
+  test('an adopted run can be cancelled', async () => {
+    const folder = newFolder()
+    const running = await runAgent({ folder, spec: life(folder) })
+    await running.agent.put('b', { action: 'backup' })
+    await vi.waitFor(() => expect(running.agent.run('b').phase).toBe('Running'), within)
+    const next = await running.restart()
+    await next.agent.cancel('b')
+    expect(await next.ended('b')).toMatchObject({ phase: 'Cancelled' })
+  })
+
+  test('steps that the agent drives are not left behind when it is replaced', async () => {
+    const folder = newFolder()
+    const spec: LifecycleSpec = {
+      actions: [
+        {
+          name: 'a',
+          steps: [
+            { exec: sh(`while [ ! -e ${folder}/go ]; do sleep 0.02; done`) },
+            { exec: sh(`echo > ${folder}/second`) },
+          ],
+        },
+      ],
+    }
+    const running = await runAgent({ folder, spec })
+    await running.agent.put('r', { action: 'a' })
+    const replaced = running.replace()
+    writeFileSync(`${folder}/go`, '')
+    await replaced
+    expect((await runAgent({ folder, spec })).agent.run('r')).toMatchObject({ phase: 'Succeeded' })
+  })
+
+  test('steps whose agent is gone are Unknown at their step: the rest is never begun', async () => {
+    const folder = newFolder()
+    const step = (name: string) => ({
+      exec: sh(`echo ${name} >> ${folder}/done; while [ ! -e ${folder}/go ]; do sleep 0.02; done`),
+    })
+    const spec: LifecycleSpec = { actions: [{ name: 'a', steps: [step('one'), step('two')] }] }
+    const running = await runAgent({ folder, spec })
+    await running.agent.put('r', { action: 'a' })
+    await running.reads(`${folder}/done`, 'one')
+    const next = await running.restart()
+    expect(next.agent.run('r').phase).toBe('Running')
+    writeFileSync(`${folder}/go`, '')
+    expect(await next.ended('r')).toMatchObject({
+      phase: 'Unknown',
+      error: { message: expect.stringContaining('step 1 of 2') },
+    })
+    expect(readFileSync(`${folder}/done`, 'utf8')).toBe('one\n')
+  })
+})
+
+test('a second agent on the same folder is refused', async () => {
+  const folder = newFolder()
+  await runAgent({ folder, spec: life(folder) })
+  await expect(runAgent({ folder, spec: life(folder) })).rejects.toThrow('another agent')
+})
+
+test('what is missing at the start is waited for', async () => {
+  const folder = newFolder()
+  mkdirSync(join(folder, 'state'))
+  const { startAgent } = await import('../../sidecar/agent.ts')
+  const { systemClock } = await import('../../shared/clock.ts')
+  const { createLog } = await import('../../shared/log.ts')
+  const running = await startAgent({
+    config: join(folder, 'absent.yaml'),
+    stateDir: join(folder, 'state'),
+    listen: '127.0.0.1:0',
+    publicListen: '127.0.0.1:0',
+    auth: 'none',
+    drainTimeoutMs: 1000,
+    pod: { name: '', namespace: '', uid: '' },
+    lifecycle: '',
+    init: ['/bin/false'],
+    clock: systemClock,
+    log: createLog({ level: 'silent' }).logger,
+  })
+  try {
+    expect(running.agent.missing()).toEqual([expect.stringContaining('absent.yaml')])
+    await running.agent.preStop()
+    writeFileSync(join(folder, 'absent.yaml'), 'actions: []\n')
+    await running.listening
+    expect(running.agent.missing()).toEqual([])
+  } finally {
+    await running.close()
+  }
+})
