@@ -11,20 +11,19 @@
 
 enum { RECORD_BYTES = 512 };
 
-/* A file with this content, on the disk. */
-static int put_synced(int dir, const char *name, int flags, const char *data, size_t length)
+/* exit.new, kept open: at the end nothing is needed that could be missing then, neither room on the disk nor a file to open. */
+static int reserve = -1;
+
+/* The file with this content, on the disk; -1 if that failed. */
+static int create_synced(int dir, const char *name, int flags, const char *data, size_t length)
 {
-	int fd = openat(dir, name, O_WRONLY | O_CLOEXEC | flags, 0600);
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
 	if (fd < 0) return -1;
-	int failed = write_all(fd, data, length);
-	if (failed == 0) {
-		if (flags == 0) fault("exit.written");
-		failed = fsync(fd);
-	}
+	if (write_all(fd, data, length) == 0 && fsync(fd) == 0) return fd;
 	int error = errno;
 	(void)close(fd);
 	errno = error;
-	return failed;
+	return -1;
 }
 
 /* Made under a name of its own and linked: who finds a claim finds all of it. */
@@ -37,9 +36,10 @@ static int make_claim(int dir)
 	                      boot, pid_namespace(), (int)getpid(), start_time(0), now_ms());
 	snprintf(name, sizeof name, "claim.%d", (int)getpid());
 	(void)unlinkat(dir, name, 0);
-	int failed = put_synced(dir, name, O_CREAT | O_EXCL, line, (size_t)length);
-	if (failed == 0) failed = linkat(dir, name, dir, "claim", 0);
+	int fd = create_synced(dir, name, O_EXCL, line, (size_t)length);
+	int failed = fd < 0 ? -1 : linkat(dir, name, dir, "claim", 0);
 	int error = errno;
+	if (fd >= 0) (void)close(fd);
 	if (failed == 0) fault("claim.created");
 	(void)unlinkat(dir, name, 0);
 	errno = error;
@@ -58,7 +58,8 @@ int claim(int dir)
 		return EXIT_UNCLAIMED;
 	}
 	fault("claim.synced");
-	if (put_synced(dir, "exit.new", O_CREAT | O_TRUNC, spaces, sizeof spaces) != 0) {
+	reserve = create_synced(dir, "exit.new", O_TRUNC, spaces, sizeof spaces);
+	if (reserve < 0) {
 		say("error", "nothing was executed: exit.new: %s", errno_name(errno));
 		return EXIT_UNCLAIMED;
 	}
@@ -75,7 +76,11 @@ int record_child(int dir, pid_t pid)
 
 static int put_end(int dir, const char *text, bool *is_written)
 {
-	if (!*is_written && put_synced(dir, "exit.new", 0, text, RECORD_BYTES) != 0) return -1;
+	if (!*is_written) {
+		if (lseek(reserve, 0, SEEK_SET) != 0 || write_all(reserve, text, RECORD_BYTES) != 0) return -1;
+		fault("exit.written");
+		if (fsync(reserve) != 0) return -1;
+	}
 	*is_written = true;
 	fault("exit.synced");
 	if (renameat(dir, "exit.new", dir, "exit") != 0) return -1;

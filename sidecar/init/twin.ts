@@ -56,6 +56,8 @@ export async function execRun(argv: string[]): Promise<number> {
   const outputs = [true, false].map(isOutput =>
     createOutput(createRedactor(secrets), notes.lines(isOutput), segments.write),
   )
+  // A signal that came meanwhile is heard before the command begins.
+  await new Promise(resolve => setImmediate(resolve))
   const end = await execute(options, outputs, cancel.signal, clock)
   segments.close()
   emptyParams(options.dir)

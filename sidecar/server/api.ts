@@ -56,7 +56,9 @@ export function createApi({ agent, gate, clock, log, observe, longestBacklog }: 
   const holds = createHolds(clock)
   const readers = createReaders({ agent, clock, log, longestBacklog })
   const upgrades = new WeakMap<IncomingMessage, { connection: Duplex; head: Buffer }>()
+  /** Responses that are still to come: an upgraded connection has none. */
   const pending = new Set<ServerResponse>()
+  const found = new WeakMap<IncomingMessage, RouteName>()
   let draining = false
 
   const calls = createCalls({
@@ -71,6 +73,7 @@ export function createApi({ agent, gate, clock, log, observe, longestBacklog }: 
           'This is a WebSocket: ask with "Connection: Upgrade" and "Upgrade: websocket".',
         )
       }
+      pending.delete(response)
       response.detachSocket(upgrade.connection as Parameters<typeof response.detachSocket>[0])
       await readers.accept(request, upgrade.connection, upgrade.head, query)
       return undefined
@@ -85,6 +88,7 @@ export function createApi({ agent, gate, clock, log, observe, longestBacklog }: 
   /** What is left to check once the route is known; then the call. */
   const perform = async <Name extends RouteName>(name: Name, request: Request, response: Response) => {
     const route: Route = routes[name]
+    found.set(request, name)
     const bytes = hasBody(request) ? await readBody(request, response) : Buffer.alloc(0)
     const id = route.path.includes('{id}') ? checkId(String(request.params.id)) : ''
     const query = checkQuery(route, searchOf(request.url))
@@ -110,7 +114,7 @@ export function createApi({ agent, gate, clock, log, observe, longestBacklog }: 
     request.url = originForm(request.url ?? '/')
     if (observe) {
       const { method = '' } = request
-      response.once('finish', () => observe({ route: nameOf(request), method, status: response.statusCode }))
+      response.once('finish', () => observe({ route: found.get(request), method, status: response.statusCode }))
     }
     app(request, response)
   }
@@ -189,15 +193,6 @@ function allowed(names: readonly RouteName[]): string {
   return methods.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
 }
 
-/** The route of a request, for those who count. */
-function nameOf({ url = '', method = '' }: IncomingMessage): RouteName | undefined {
-  const verb = method === 'HEAD' ? 'get' : method.toLowerCase()
-  return (Object.keys(routes) as RouteName[]).find(name => {
-    const pattern = new RegExp(`^${routes[name].path.replaceAll('.', '\\.').replace('{id}', '[^/]+')}$`)
-    return routes[name].method === verb && pattern.test(pathOf(url))
-  })
-}
-
 function checkPod(named: string | string[] | undefined, uid: string): void {
   if (named === undefined || named === '') {
     throw new Problem(
@@ -211,16 +206,20 @@ function checkPod(named: string | string[] | undefined, uid: string): void {
 const pathOf = (url: string) => url.split(/[?#]/, 1)[0] ?? ''
 const searchOf = (url: string) => /\?([^#]*)/.exec(url)?.[1] ?? ''
 
-/** Only path and query, with each percent sign that begins no escape standing for itself: so every URL can be decoded. */
+/**
+ * Only path and query, in visible ASCII, with each percent sign that begins no escape standing for itself: so every URL can be routed and
+ * decoded.
+ */
 function originForm(url: string): string {
   const absolute = url.startsWith('/') ? null : URL.parse(url)
-  const target = absolute ? absolute.pathname + absolute.search : url
-  const path = pathOf(target)
+  const target = absolute ? absolute.pathname + absolute.search : `${url.startsWith('/') ? '' : '/'}${url}`
+  const visible = target.replace(/#.*$/s, '').replace(/[^\x21-\x7e]/g, encodeURIComponent)
+  const path = pathOf(visible)
   try {
     decodeURIComponent(path)
-    return target
+    return visible
   } catch {
-    return path.replaceAll('%', '%25') + target.slice(path.length)
+    return path.replaceAll('%', '%25') + visible.slice(path.length)
   }
 }
 

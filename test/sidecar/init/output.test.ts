@@ -109,7 +109,8 @@ for (const wrapper of wrappers) {
         const { read } = await run(
           wrapper,
           shell(
-            `printf '%s\\n' "$@"; echo '{"result":1}' >&2; printf '{"progress":"'; head -c 70000 /dev/zero | tr '\\0' x; echo '"}'`,
+            `printf '%s\\n' "$@"; echo '{"result":1}' >&2; printf '{"progress":"'; head -c 70000 /dev/zero | tr '\\0' x; echo '"}'
+              printf '{"progress":1}'; head -c 70000 /dev/zero | tr '\\0' ' '; echo x`,
             ...lines,
           ),
         )
