@@ -46,7 +46,7 @@ const count = (least: number, most: number) => z.int().check(z.gte(least), z.lte
 const variable = z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'a variable has letters, digits and "_"'))
 
 /** The signals that an action or a cancel may send. */
-export const signals = [
+const signals = [
   'SIGHUP',
   'SIGINT',
   'SIGQUIT',
@@ -253,10 +253,8 @@ export const lifecycleSpec = z.strictObject({
 })
 
 export type LifecycleSpec = z.infer<typeof lifecycleSpec>
-export type State = z.infer<typeof state>
 export type Probe = z.infer<typeof probe>
 export type Action = z.infer<typeof action>
 export type Step = z.infer<typeof step>
 export type HttpCall = z.infer<typeof http>
-export type Verify = NonNullable<Action['verify']>
 export type ParamSchema = z.infer<typeof paramSchema>

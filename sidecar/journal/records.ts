@@ -92,7 +92,7 @@ export interface Memory {
   readonly runs: Map<string, RunRecord>
 }
 
-export const noMemo: Memo = { everHeld: false, preStops: 0, stopped: false, held: [], files: {} }
+const noMemo: Memo = { everHeld: false, preStops: 0, stopped: false, held: [], files: {} }
 
 export function emptyMemory(journalId: string): Memory {
   return { journalId, fence: 0, memo: noMemo, runs: new Map() }

@@ -63,20 +63,35 @@ export async function removeSecrets(folder: string): Promise<void> {
   await rm(join(folder, 'params'), { recursive: true, force: true })
 }
 
-/** Each secret as it may be printed: as it is, inside a JSON string, in a URL, in base64. */
+/** Each secret as it may be printed: as it is, inside a JSON string, in a URL or a form, in base64, in hex. */
 export function spellings(params: Params): string[] {
-  const all = params.secrets.flatMap(name => {
-    if (!Object.hasOwn(params.values, name)) return []
-    const text = textOf(params.values[name])
-    if (text === '') return []
-    return [
-      text,
-      JSON.stringify(text).slice(1, -1),
-      encodeURIComponent(text.toWellFormed()),
-      Buffer.from(text).toString('base64'),
-    ]
-  })
-  return [...new Set(all)]
+  const given = params.secrets.filter(name => Object.hasOwn(params.values, name))
+  return [...new Set(given.flatMap(name => spellingsOf(textOf(params.values[name]).toWellFormed())))]
+}
+
+function spellingsOf(text: string): string[] {
+  if (text === '') return []
+  const json = JSON.stringify(text).slice(1, -1)
+  const url = encodeURIComponent(text)
+  const escaped = /[^\x20-\x7e]/g
+  const lower = (encoded: string) => encoded.replace(/%[0-9A-F]{2}/g, code => code.toLowerCase())
+  const form = new URLSearchParams({ '': text }).toString().slice(1)
+  const plain = [
+    text,
+    json,
+    json.replaceAll('/', '\\/'),
+    json.replace(escaped, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+    url,
+    lower(url),
+    form,
+    lower(form),
+  ]
+  const bytes = Buffer.from(text)
+  // Of fewer bytes they are too short to mean anything.
+  if (bytes.length < 4) return plain
+  const hex = bytes.toString('hex')
+  const base64 = bytes.toString('base64')
+  return [...plain, base64, base64.replace(/=+$/, ''), bytes.toString('base64url'), hex, hex.toUpperCase()]
 }
 
 /** A value that somebody answered, without the secrets that it may repeat. */

@@ -272,7 +272,7 @@ export function createRuns(options: RunsOptions): Runs {
       exitCode: run.declaration && stepsOf(run.declaration)[run.step]?.exec ? exitCode : null,
       progress: progressIn((await readLine(folder, 'progress')) ?? '') ?? run.progress,
       result: redacted(told ?? (await resultOf(run, folder, params)) ?? null, params),
-      error,
+      error: error && { ...error, message: String(redacted(error.message, params)) },
       logSize: size,
     }
     await removeSecrets(folder).catch(() => {})
@@ -307,6 +307,8 @@ export function createRuns(options: RunsOptions): Runs {
     const { file, lastLine } = run.declaration?.result ?? {}
     try {
       if (file !== undefined) {
+        if (!params && run.secretsGiven.length > 0)
+          throw new Error('the secrets of the run are not known any more, and the file may repeat them')
         const text = await readFile(expand(file, params?.values ?? run.params, 'argument'), 'utf8')
         if (text.length > longestResult)
           throw new RangeError(`the result has ${text.length} bytes; at most ${longestResult} are taken`)
@@ -432,8 +434,8 @@ export function createRuns(options: RunsOptions): Runs {
     if (!found.wrapper) {
       const ended = finish().catch(ignoreWhenClosing)
       active.set(id, { id, folder: found.folder, cancel: () => {}, outlivesAgent: true, ended })
-      // A verify that takes long does not hold the others up.
-      if (!declaration?.verify) await ended
+      // A verify that takes long, or an end for which the disk has no room, does not hold the others up.
+      if (!declaration?.verify) await Promise.race([ended, blocked.promise])
       return
     }
     const { wrapper } = found

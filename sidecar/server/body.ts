@@ -9,7 +9,7 @@ import { Problem } from '../../shared/protocol/problems.ts'
 import { longestBody } from '../../shared/protocol/schemas.ts'
 
 /** The deepest nesting of objects and arrays. */
-export const deepest = 64
+const deepest = 64
 
 /** What `fetch` and `curl` say when they are not told; the body is read as JSON all the same. */
 const unspecific = ['text/plain', 'application/x-www-form-urlencoded']

@@ -19,7 +19,7 @@ export interface Gate {
 }
 
 /** The name in the controller's certificate. */
-export const controllerName = 'controller.shipmate.dev'
+const controllerName = 'controller.shipmate.dev'
 const clientAuth = '1.3.6.1.5.5.7.3.2'
 
 /**

@@ -90,18 +90,17 @@ export async function watchFiles<Value>(options: WatchedOptions<Value>): Promise
 
 /** Changes whenever a file does; symbolic links are followed, as those are what Kubernetes swaps. */
 async function signature(paths: readonly string[]): Promise<{ text: string; missing: string[] }> {
-  const missing: string[] = []
-  const parts = await Promise.all(
+  const looks = await Promise.all(
     paths.map(async path => {
       try {
         const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true })
-        return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`
+        return { text: `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`, missing: [] }
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
-        missing.push(code === 'ENOENT' ? `${path} is not there` : `${path} cannot be read: ${code}`)
-        return String(code)
+        const reason = code === 'ENOENT' ? `${path} is not there` : `${path} cannot be read: ${code}`
+        return { text: String(code), missing: [reason] }
       }
     }),
   )
-  return { text: parts.join('\n'), missing }
+  return { text: looks.map(({ text }) => text).join('\n'), missing: looks.flatMap(({ missing }) => missing) }
 }

@@ -54,7 +54,8 @@ export function createLedger(sidecar: Sidecar, effects: Effects): Ledger {
 
   function note(run: Run, reader: Reader = 'calls'): void {
     const seen = last[reader].get(run.id)
-    if (seen && ranks[run.phase] < ranks[seen.phase]) throw new Error(`${run.id} went from ${seen.phase} back to ${run.phase}`)
+    if (seen && ranks[run.phase] < ranks[seen.phase])
+      throw new Error(`${run.id} went from ${seen.phase} back to ${run.phase}`)
     last[reader].set(run.id, run)
     if (!isTerminal(run.phase)) return
     const { phase, exitCode, error, result, startedAt, finishedAt, params } = run
@@ -97,12 +98,19 @@ export function createLedger(sidecar: Sidecar, effects: Effects): Ledger {
     const { id, action, params } = wish
     const happened = hasHappened(wish)
     if (action.endsWith('-verified')) {
-      const { status, text, body } = await sidecar.ask<{ outcome: string }>('POST', '/v1/verify', { runId: id, action, params })
+      const { status, text, body } = await sidecar.ask<{ outcome: string }>('POST', '/v1/verify', {
+        runId: id,
+        action,
+        params,
+      })
       if (status !== 200) throw new Error(`verify of ${id} was answered with ${status}: ${text}`)
       const truth = happened ? 'Succeeded' : 'Failed'
       if (body.outcome !== truth) throw new Error(`verify of ${id} says ${body.outcome}; in truth it is ${truth}`)
     } else {
-      const { status, text } = await sidecar.ask('POST', `/v1/runs/${id}/settle`, { outcome: happened ? 'Succeeded' : 'Failed', reason: 'looked' })
+      const { status, text } = await sidecar.ask('POST', `/v1/runs/${id}/settle`, {
+        outcome: happened ? 'Succeeded' : 'Failed',
+        reason: 'looked',
+      })
       // 409: the answer to the first one was lost.
       if (status !== 200 && status !== 409) throw new Error(`settle of ${id} was answered with ${status}: ${text}`)
     }
@@ -139,7 +147,8 @@ export function createLedger(sidecar: Sidecar, effects: Effects): Ledger {
 
   async function checkLog({ id, log }: Run): Promise<void> {
     const { status, text } = await sidecar.ask('GET', `/v1/runs/${id}/log?offset=0`)
-    if (status !== 200 || Buffer.byteLength(text) !== log.size) throw new Error(`the log of ${id} has ${log.size} bytes; ${status} with ${text.length} were answered`)
+    if (status !== 200 || Buffer.byteLength(text) !== log.size)
+      throw new Error(`the log of ${id} has ${log.size} bytes; ${status} with ${text.length} were answered`)
   }
 
   return {

@@ -18,9 +18,15 @@ const bundle = await bundleOf()
 
 function contend(folder: string): Contender {
   const flags = ['--config', join(folder, 'lifecycle.json'), '--state-dir', join(folder, 'state'), '--auth', 'none']
-  const child = spawn(process.execPath, [bundle, ...flags, '--listen', '127.0.0.1:0', '--public-listen', '127.0.0.1:0'], { env: { PATH: process.env['PATH'] } })
+  const child = spawn(
+    process.execPath,
+    [bundle, ...flags, '--listen', '127.0.0.1:0', '--public-listen', '127.0.0.1:0'],
+    { env: { PATH: process.env['PATH'] } },
+  )
   let said = ''
-  const ended = new Promise<{ code: number | null; said: string }>(resolve => child.once('close', code => resolve({ code, said })))
+  const ended = new Promise<{ code: number | null; said: string }>(resolve =>
+    child.once('close', code => resolve({ code, said })),
+  )
   const listening = new Promise<'listening'>(resolve => {
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', text => {
@@ -37,7 +43,9 @@ function contend(folder: string): Contender {
   return { outcome: Promise.race([listening, ended]), kill }
 }
 
-it('one of five that are started at once runs, and the others say why they do not, whatever a dead one has left', { timeout: 120_000 }, async () => {
+it('one of five that are started at once runs, and the others say why they do not, whatever a dead one has left', {
+  timeout: 120_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'shipmate-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, 'lifecycle.json'), '{}')
@@ -46,7 +54,8 @@ it('one of five that are started at once runs, and the others say why they do no
     const outcomes = await Promise.all(contenders.map(({ outcome }) => outcome))
     expect(outcomes.filter(outcome => outcome === 'listening')).toHaveLength(1)
     for (const outcome of outcomes) {
-      if (outcome !== 'listening') expect(outcome).toMatchObject({ code: 1, said: expect.stringContaining('another agent is running') })
+      if (outcome !== 'listening')
+        expect(outcome).toMatchObject({ code: 1, said: expect.stringContaining('another agent is running') })
     }
     await contenders[outcomes.indexOf('listening')]?.kill()
   }

@@ -33,8 +33,10 @@ async function runOf(ledger: Ledger, sidecar: Sidecar, wish: Omit<Wish, 'fence'>
   ledger.note(await sidecar.ended(wish.id))
 }
 
-const exec: Scenario = (sidecar, ledger, id) => runOf(ledger, sidecar, { id, action: 'exec-verified', params: { for: '0.05' } })
-const steps: Scenario = (sidecar, ledger, id) => runOf(ledger, sidecar, { id, action: 'steps-verified', params: { id, for: '0.05' } })
+const exec: Scenario = (sidecar, ledger, id) =>
+  runOf(ledger, sidecar, { id, action: 'exec-verified', params: { for: '0.05' } })
+const steps: Scenario = (sidecar, ledger, id) =>
+  runOf(ledger, sidecar, { id, action: 'steps-verified', params: { id, for: '0.05' } })
 const nothing: Scenario = async () => {}
 
 /** An end that nobody saw, and a person's word on it. */
@@ -89,16 +91,29 @@ async function check(sidecar: Sidecar, id: string, scenario: Scenario, fall: () 
 describe.skipIf(!isThere)('an action runs once, and its end is the truth', () => {
   it.concurrent.each(agentPoints)('when the agent is killed at %s', { timeout: longest }, async point => {
     const sidecar = await startSidecar({ config: effects.config, armed: { point, how: 'die' } })
-    const reached = () => expect.poll(() => sidecar.isArmed(), { timeout: longest, message: `${point} was never reached; it needs a scenario` }).toBe(false)
+    const reached = () =>
+      expect
+        .poll(() => sidecar.isArmed(), { timeout: longest, message: `${point} was never reached; it needs a scenario` })
+        .toBe(false)
     await check(sidecar, `agent-${point}`, scenarioOf(point), async () => reached())
   })
 
-  it.concurrent.skipIf(container().length === 0).each(agentPoints)('when PID 1 is killed while the agent is at %s', { timeout: longest }, async point => {
-    const sidecar = await startSidecar({ config: effects.config, under: 'container', armed: { point, how: 'freeze' } })
-    await check(sidecar, `container-${point}`, scenarioOf(point), async () => {
-      await sidecar.frozen()
-      await sidecar.killContainer()
-    })
+  describe.skipIf(container().length === 0)('in a container', () => {
+    it.concurrent.each(agentPoints)(
+      'when PID 1 is killed while the agent is at %s',
+      { timeout: longest },
+      async point => {
+        const sidecar = await startSidecar({
+          config: effects.config,
+          under: 'container',
+          armed: { point, how: 'freeze' },
+        })
+        await check(sidecar, `container-${point}`, scenarioOf(point), async () => {
+          await sidecar.frozen()
+          await sidecar.killContainer()
+        })
+      },
+    )
   })
 
   it.concurrent.each(wrapperPoints)('when the wrapper is killed at %s', { timeout: longest }, async point => {
@@ -108,15 +123,21 @@ describe.skipIf(!isThere)('an action runs once, and its end is the truth', () =>
     expect(sidecar.disarmWrapper(), `${point} was never reached`).toBe(true)
   })
 
-  it.concurrent.each(wrapperPoints)('when the wrapper is killed at %s, and the agent before it could know', { timeout: longest }, async point => {
-    const sidecar = await startSidecar({ config: effects.config })
-    sidecar.delayWrapper(0.02)
-    sidecar.armWrapper(point)
-    sidecar.arm('spawned')
-    await check(sidecar, `both-${point}`, exec, async () => {})
-  })
+  it.concurrent.each(wrapperPoints)(
+    'when the wrapper is killed at %s, and the agent before it could know',
+    { timeout: longest },
+    async point => {
+      const sidecar = await startSidecar({ config: effects.config })
+      sidecar.delayWrapper(0.02)
+      sidecar.armWrapper(point)
+      sidecar.arm('spawned')
+      await check(sidecar, `both-${point}`, exec, async () => {})
+    },
+  )
 
-  it('when a wrapper comes late, after the next agent has taken the run for never started', { timeout: longest }, async () => {
+  it('when a wrapper comes late, after the next agent has taken the run for never started', {
+    timeout: longest,
+  }, async () => {
     const sidecar = await startSidecar({ config: effects.config })
     sidecar.delayWrapper(3)
     sidecar.arm('spawned')

@@ -12,15 +12,22 @@ const records = matches('journal/records.ts', /readonly t: ('\w+'(?: \| '\w+')*)
   .filter(kind => kind !== 'journal')
 
 export const agentPoints: readonly string[] = unique(
-  globSync('**/*.ts', { cwd: sidecar }).flatMap(file => matches(file, /\bfault\(([^)]*)\)/g).flatMap(written => spelt(file, written))),
+  globSync('**/*.ts', { cwd: sidecar }).flatMap(file =>
+    matches(file, /\bfault\(([^)]*)\)/g).flatMap(written => spelt(file, written)),
+  ),
 )
 
-export const wrapperPoints: readonly string[] = unique(globSync('**/*.c', { cwd: sidecar }).flatMap(file => matches(file, /\bfault\("([^"]+)"\)/g)))
+export const wrapperPoints: readonly string[] = unique(
+  globSync('**/*.c', { cwd: sidecar }).flatMap(file => matches(file, /\bfault\("([^"]+)"\)/g)),
+)
 
 function spelt(file: string, written: string): string[] {
   const [, text] = /^['`](.*)['`]$/.exec(written) ?? []
-  const names = (text ?? '').includes('${kind}') ? records.map(kind => text?.replace('${kind}', kind) ?? '') : [text ?? '']
-  if (names.some(name => !/^[\w.]+$/.test(name))) throw new Error(`${file}: fault(${written}) names no point that can be read from the source`)
+  const names = /\$\{kind\}/.test(text ?? '')
+    ? records.map(kind => text?.replace(/\$\{kind\}/, kind) ?? '')
+    : [text ?? '']
+  if (names.some(name => !/^[\w.]+$/.test(name)))
+    throw new Error(`${file}: fault(${written}) names no point that can be read from the source`)
   return names
 }
 

@@ -16,9 +16,12 @@ const longest = 60_000
 const expected = Array.from({ length: 40 }, (_, n) => `line ${n}\n`).join('')
 
 /** Prints its lines, the last of them only when the file `go` is there. */
-const talk = 'n=0; while [ $n -lt 40 ]; do if [ $n = 39 ]; then while [ ! -e "$1/go" ]; do sleep 0.02; done; fi; echo "line $n"; n=$((n+1)); done; echo x >> "$1/effects"'
+const talk =
+  'n=0; while [ $n -lt 40 ]; do if [ $n = 39 ]; then while [ ! -e "$1/go" ]; do sleep 0.02; done; fi; echo "line $n"; n=$((n+1)); done; echo x >> "$1/effects"'
 
-async function supervised(configOf: (folder: string) => LifecycleSpec): Promise<{ sidecar: Sidecar; folder: string; exchange: (version: string) => Promise<void> }> {
+async function supervised(
+  configOf: (folder: string) => LifecycleSpec,
+): Promise<{ sidecar: Sidecar; folder: string; exchange: (version: string) => Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'shipmate-'))
   const bundle = join(folder, 'agent.cjs')
   copyFileSync(await bundleOf('1.0.0'), bundle)
@@ -37,7 +40,9 @@ async function supervised(configOf: (folder: string) => LifecycleSpec): Promise<
   }
 }
 
-const talking = (folder: string): LifecycleSpec => ({ actions: [{ name: 'talk', exec: { command: ['sh', '-c', talk, 'sh', folder] } }] })
+const talking = (folder: string): LifecycleSpec => ({
+  actions: [{ name: 'talk', exec: { command: ['sh', '-c', talk, 'sh', folder] } }],
+})
 
 async function readLog(sidecar: Sidecar, id: string, offset: number): Promise<{ text: string; next: number }> {
   const { text, headers } = await sidecar.ask('GET', `/v1/runs/${id}/log?offset=${offset}`)
@@ -57,7 +62,15 @@ describe.skipIf(!isThere)('an agent under shipmate-init supervise', () => {
     const before = await sidecar.state()
     expect(before.version).toBe('1.0.0')
     let read = { text: '', next: 0 }
-    await expect.poll(async () => (read = await readLog(sidecar, 'talk', 0)).text.length, { timeout: longest }).toBeGreaterThan(100)
+    await expect
+      .poll(
+        async () => {
+          read = await readLog(sidecar, 'talk', 0)
+          return read.text.length
+        },
+        { timeout: longest },
+      )
+      .toBeGreaterThan(100)
 
     await exchange(version)
     end(sidecar)
@@ -69,7 +82,11 @@ describe.skipIf(!isThere)('an agent under shipmate-init supervise', () => {
     expect(sidecar.said.join('\n')).toContain('was adopted')
 
     copyFileSync(join(folder, 'lifecycle.json'), join(folder, 'go'))
-    expect(await sidecar.ended('talk')).toMatchObject({ phase: 'Succeeded', exitCode: 0, log: { size: expected.length } })
+    expect(await sidecar.ended('talk')).toMatchObject({
+      phase: 'Succeeded',
+      exitCode: 0,
+      log: { size: expected.length },
+    })
     const rest = await readLog(sidecar, 'talk', read.next)
     expect(read.text + rest.text).toBe(expected)
     expect((await sidecar.ask('PUT', '/v1/runs/talk', { action: 'talk' })).status).toBe(200)
@@ -88,7 +105,9 @@ describe.skipIf(!isThere)('an agent under shipmate-init supervise', () => {
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void server.close())
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    const { sidecar, exchange } = await supervised(() => ({ actions: [{ name: 'call', http: { url, method: 'POST', timeout: '1m' } }] }))
+    const { sidecar, exchange } = await supervised(() => ({
+      actions: [{ name: 'call', http: { url, method: 'POST', timeout: '1m' } }],
+    }))
     await sidecar.ask('PUT', '/v1/runs/call', { action: 'call' })
     await arrived.promise
     await exchange('2.0.0')

@@ -31,7 +31,14 @@ const body = { action: 'exec', params: { for: '0.1' } }
 function cutOff(id: string, when: 'sent' | 'answered'): Promise<void> {
   const [host, port] = (sidecar.address ?? '').split(':')
   const text = JSON.stringify(body)
-  const head = [`PUT /v1/runs/${id} HTTP/1.1`, `host: ${sidecar.address}`, 'content-type: application/json', `content-length: ${text.length}`, '', text]
+  const head = [
+    `PUT /v1/runs/${id} HTTP/1.1`,
+    `host: ${sidecar.address}`,
+    'content-type: application/json',
+    `content-length: ${text.length}`,
+    '',
+    text,
+  ]
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port: Number(port) })
     socket.on('error', reject)
@@ -52,9 +59,13 @@ describe('one id', () => {
     expect(effects.begun('many')).toBe(1)
   })
 
-  it('is executed once, of 100 clients whose agent is killed while it writes the run down', { timeout: longest }, async () => {
+  it('is executed once, of 100 clients whose agent is killed while it writes the run down', {
+    timeout: longest,
+  }, async () => {
     sidecar.arm('journal.accepted.synced')
-    const statuses = await Promise.all(Array.from({ length: 100 }, async () => (await sidecar.ask('PUT', '/v1/runs/killed', body)).status))
+    const statuses = await Promise.all(
+      Array.from({ length: 100 }, async () => (await sidecar.ask('PUT', '/v1/runs/killed', body)).status),
+    )
     expect(sidecar.disarm()).toBe(true)
     // It was on disk before anybody was told.
     expect(new Set(statuses)).toEqual(new Set([200]))
@@ -63,23 +74,34 @@ describe('one id', () => {
     expect([phase, effects.begun('killed')]).toEqual(['Failed', 0])
   })
 
-  it.each(['sent', 'answered'] as const)('is executed once by a client whose connection is cut when it was %s, and who asks again', { timeout: longest }, async when => {
-    for (let n = 0; n < 10; n++) {
-      const id = `lost-${when}-${n}`
-      await cutOff(id, when)
-      const { status } = await sidecar.ask('PUT', `/v1/runs/${id}`, body)
-      if (when === 'answered') expect(status).toBe(200)
-      expect([200, 201]).toContain(status)
-      expect(await sidecar.ended(id)).toMatchObject({ phase: 'Succeeded' })
-      expect(effects.begun(id)).toBe(1)
-    }
-  })
+  it.each(['sent', 'answered'] as const)(
+    'is executed once by a client whose connection is cut when it was %s, and who asks again',
+    { timeout: longest },
+    async when => {
+      for (let n = 0; n < 10; n++) {
+        const id = `lost-${when}-${n}`
+        await cutOff(id, when)
+        const { status } = await sidecar.ask('PUT', `/v1/runs/${id}`, body)
+        if (when === 'answered') expect(status).toBe(200)
+        expect([200, 201]).toContain(status)
+        expect(await sidecar.ended(id)).toMatchObject({ phase: 'Succeeded' })
+        expect(effects.begun(id)).toBe(1)
+      }
+    },
+  )
 
   it('with another body is refused, and nothing happens', { timeout: longest }, async () => {
     expect((await sidecar.ask('PUT', '/v1/runs/reused', body)).status).toBe(201)
     await sidecar.ended('reused')
-    for (const other of [{ action: 'exec', params: { for: '0.2' } }, { action: 'exec' }, { action: 'exec-verified', params: body.params }]) {
-      expect(await sidecar.ask('PUT', '/v1/runs/reused', other)).toMatchObject({ status: 409, body: { code: 'IdReused' } })
+    for (const other of [
+      { action: 'exec', params: { for: '0.2' } },
+      { action: 'exec' },
+      { action: 'exec-verified', params: body.params },
+    ]) {
+      expect(await sidecar.ask('PUT', '/v1/runs/reused', other)).toMatchObject({
+        status: 409,
+        body: { code: 'IdReused' },
+      })
     }
     expect((await sidecar.ask('PUT', '/v1/runs/reused', { ...body, attempt: 2, timeout: '1s' })).status).toBe(200)
     await sidecar.quiet()

@@ -118,7 +118,9 @@ export async function schedule(seed: number, effects: Effects, manners: Manners)
     }
     await ledger.conclude()
     if (chance(0.3)) {
-      const after = chance(0.6) ? armAgent(pick(['journal.dropped.before', 'journal.dropped.synced', 'journal.written']), 1) : async () => {}
+      const after = chance(0.6)
+        ? armAgent(pick(['journal.dropped.before', 'journal.dropped.synced', 'journal.written']), 1)
+        : async () => {}
       await ledger.drop(`s${seed}-0`)
       await after()
     }
@@ -155,4 +157,3 @@ export async function schedule(seed: number, effects: Effects, manners: Manners)
 export function kills({ agentKills, wrapperKills, containerKills }: Done): number {
   return agentKills + wrapperKills + containerKills
 }
-

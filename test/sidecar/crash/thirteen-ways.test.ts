@@ -35,17 +35,20 @@ const long = { action: 'exec', params: { for: '30' } }
 const short = { action: 'exec', params: {} }
 
 describe.skipIf(!isThere)('way', { timeout: longest }, () => {
-  it.each(['accepted', 'spawned', 'replying'])('1, a crash between the request and what is remembered of it (at %s): it is executed at most once, and said so', async point => {
-    const sidecar = await start()
-    const id = `way-1-${point}`
-    sidecar.arm(point)
-    await sidecar.ask('PUT', `/v1/runs/${id}`, short)
-    await expect.poll(() => sidecar.isArmed(), { timeout: longest }).toBe(false)
-    const run = await sidecar.ended(id)
-    await sidecar.quiet()
-    const isStarted = run.error?.code !== 'NotStarted'
-    expect([run.phase, effects.begun(id)]).toEqual(isStarted ? ['Succeeded', 1] : ['Failed', 0])
-  })
+  it.each(['accepted', 'spawned', 'replying'])(
+    '1, a crash between the request and what is remembered of it (at %s): it is executed at most once, and said so',
+    async point => {
+      const sidecar = await start()
+      const id = `way-1-${point}`
+      sidecar.arm(point)
+      await sidecar.ask('PUT', `/v1/runs/${id}`, short)
+      await expect.poll(() => sidecar.isArmed(), { timeout: longest }).toBe(false)
+      const run = await sidecar.ended(id)
+      await sidecar.quiet()
+      const isStarted = run.error?.code !== 'NotStarted'
+      expect([run.phase, effects.begun(id)]).toEqual(isStarted ? ['Succeeded', 1] : ['Failed', 0])
+    },
+  )
 
   it('2, a record that is gone is taken for a job that never was: the journal is lost, and nothing is run again', async () => {
     const sidecar = await start()
@@ -56,7 +59,10 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
     rmSync(join(sidecar.stateDir, 'journal'))
     await sidecar.kill()
     expect(await sidecar.ask('PUT', '/v1/runs/way-2', body)).toMatchObject({ status: 409 })
-    expect(await sidecar.ask('PUT', '/v1/runs/way-2-other', body)).toMatchObject({ status: 409, body: { code: 'WrongJournal' } })
+    expect(await sidecar.ask('PUT', '/v1/runs/way-2-other', body)).toMatchObject({
+      status: 409,
+      body: { code: 'WrongJournal' },
+    })
     expect(await sidecar.run('way-2')).toMatchObject({ phase: 'Unknown', error: { code: 'RecordLost' } })
     expect((await sidecar.state()).journalId).not.toBe(journalId)
     await sidecar.quiet()
@@ -70,14 +76,19 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
     await sidecar.ended('way-2-dropped')
     expect((await sidecar.ask('DELETE', '/v1/runs/way-2-dropped')).status).toBe(204)
     await sidecar.kill()
-    expect(await sidecar.ask('PUT', '/v1/runs/way-2-dropped', body)).toMatchObject({ status: 409, body: { code: 'Fenced', fence: 7 } })
+    expect(await sidecar.ask('PUT', '/v1/runs/way-2-dropped', body)).toMatchObject({
+      status: 409,
+      body: { code: 'Fenced', fence: 7 },
+    })
     expect(effects.begun('way-2-dropped')).toBe(1)
   })
 
   it('3, a lost answer is followed by a second call: an http action that was cut off is Unknown, and is not sent again', async () => {
     const sidecar = await start()
     manners.cuts = true
-    onTestFinished(() => void (manners.cuts = false))
+    onTestFinished(() => {
+      manners.cuts = false
+    })
     const put = (id: string, action: string) => sidecar.ask('PUT', `/v1/runs/${id}`, { action, params: { id } })
     await put('way-3', 'http')
     expect(await sidecar.ended('way-3')).toMatchObject({ phase: 'Unknown' })
@@ -100,7 +111,10 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
       held.once('close', resolve)
       held.end()
     })
-    expect(await sidecar.ask('PUT', '/v1/runs/way-4', { action: 'exec', params: { for: '1' } })).toMatchObject({ status: 200, body: { phase: 'Running' } })
+    expect(await sidecar.ask('PUT', '/v1/runs/way-4', { action: 'exec', params: { for: '1' } })).toMatchObject({
+      status: 200,
+      body: { phase: 'Running' },
+    })
     expect(await sidecar.ended('way-4')).toMatchObject({ phase: 'Succeeded' })
     expect(effects.begun('way-4')).toBe(1)
   })
@@ -167,7 +181,10 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
     const sidecar = await start()
     await sidecar.ask('PUT', '/v1/runs/way-11', long)
     await expect.poll(() => effects.begun('way-11'), { timeout: longest }).toBe(1)
-    expect(await sidecar.ask('PUT', '/v1/runs/way-11-next', short)).toMatchObject({ status: 409, body: { code: 'Locked', run: 'way-11' } })
+    expect(await sidecar.ask('PUT', '/v1/runs/way-11-next', short)).toMatchObject({
+      status: 409,
+      body: { code: 'Locked', run: 'way-11' },
+    })
     await sidecar.killContainer()
     expect(await sidecar.ended('way-11')).toMatchObject({ phase: 'Unknown' })
     expect((await sidecar.ask('PUT', '/v1/runs/way-11-next', short)).status).toBe(201)
@@ -188,10 +205,16 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
 
   it('13, the same name and a new uid: what was meant for the other pod is refused', async () => {
     const sidecar = await start()
-    expect(await sidecar.ask('PUT', '/v1/runs/way-13', { ...short, podUid: 'its-predecessor' })).toMatchObject({ status: 409, body: { code: 'WrongPod' } })
+    expect(await sidecar.ask('PUT', '/v1/runs/way-13', { ...short, podUid: 'its-predecessor' })).toMatchObject({
+      status: 409,
+      body: { code: 'WrongPod' },
+    })
     expect((await sidecar.ask('GET', '/v1/runs/way-13')).status).toBe(404)
     expect((await sidecar.ask('PUT', '/v1/runs/way-13', { ...short, podUid: 'pod-uid' })).status).toBe(201)
-    expect(await sidecar.ask('PUT', '/v1/runs/way-13', { ...short, podUid: 'its-predecessor' })).toMatchObject({ status: 409, body: { code: 'WrongPod' } })
+    expect(await sidecar.ask('PUT', '/v1/runs/way-13', { ...short, podUid: 'its-predecessor' })).toMatchObject({
+      status: 409,
+      body: { code: 'WrongPod' },
+    })
     await sidecar.ended('way-13')
     expect(effects.begun('way-13')).toBe(1)
   })

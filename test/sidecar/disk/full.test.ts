@@ -31,7 +31,12 @@ const config = (elsewhere: string) => ({
     },
     { name: 'mark', exec: { command: ['sh', '-c', script.mark, 'mark', elsewhere] }, params, shared: true },
     { name: 'large', exec: { command: ['true'] }, params, shared: true },
-    { name: 'steps', steps: [{ exec: { command: ['sh', '-c', script.mark, 'mark', elsewhere] } }], params, shared: true },
+    {
+      name: 'steps',
+      steps: [{ exec: { command: ['sh', '-c', script.mark, 'mark', elsewhere] } }],
+      params,
+      shared: true,
+    },
   ],
 })
 
@@ -46,7 +51,10 @@ describe.skipIf(noVolumes)(`on a full disk${noVolumes ? ` (skipped: ${noVolumes}
     const came = await agent.put('first', 'mark', much)
     expect(came).toMatchObject({ status: 507, json: { code: 'JournalFull' } })
     expect(came.json.detail).toContain('ENOSPC')
-    expect(await agent.ready()).toMatchObject({ status: 503, text: expect.stringContaining('the journal cannot be written: ENOSPC') })
+    expect(await agent.ready()).toMatchObject({
+      status: 503,
+      text: expect.stringContaining('the journal cannot be written: ENOSPC'),
+    })
     expect((await agent.ask('GET', '/v1/runs/first')).json.code).toBe('UnknownRun')
     expect((await agent.put('first', 'mark', much)).status).toBe(507)
     expect(marks()).toEqual([])
@@ -97,22 +105,28 @@ describe.skipIf(noVolumes)(`on a full disk${noVolumes ? ` (skipped: ${noVolumes}
     expect(marks()).toEqual(['one', 'two'])
   })
 
-  test('an agent that is started while there is no room says so, and finds the end when there is', options, async () => {
-    const { disk, agent, elsewhere, letGo, marks } = await begin()
-    await agent.put('one', 'held', { key: 'one' })
-    await running(agent, 'one')
-    await exhaust(disk, agent)
-    letGo('one')
-    await expect.poll(() => agent.output(), { timeout: 10_000 }).toContain('tried again every second')
-    await agent.kill()
+  test(
+    'an agent that is started while there is no room says so, and finds the end when there is',
+    options,
+    async () => {
+      const { disk, agent, elsewhere, letGo, marks } = await begin()
+      await agent.put('one', 'held', { key: 'one' })
+      await running(agent, 'one')
+      await exhaust(disk, agent)
+      letGo('one')
+      await expect.poll(() => agent.output(), { timeout: 10_000 }).toContain('tried again every second')
+      await agent.kill()
 
-    const next = await start({ config: config(elsewhere), stateDir: agent.stateDir })
-    expect((await next.ask('GET', '/v1/runs/one')).json.phase).toBe('Running')
-    await expect.poll(async () => (await next.ready()).text, { timeout: 10_000 }).toContain('the journal cannot be written')
-    disk.free()
-    expect((await next.ended('one')).phase).toBe('Succeeded')
-    expect(marks()).toEqual(['one'])
-  })
+      const next = await start({ config: config(elsewhere), stateDir: agent.stateDir })
+      expect((await next.ask('GET', '/v1/runs/one')).json.phase).toBe('Running')
+      await expect
+        .poll(async () => (await next.ready()).text, { timeout: 10_000 })
+        .toContain('the journal cannot be written')
+      disk.free()
+      expect((await next.ended('one')).phase).toBe('Succeeded')
+      expect(marks()).toEqual(['one'])
+    },
+  )
 
   test('what a run prints is lost, and the run is not held up', options, async () => {
     const { disk, agent, letGo, marks } = await begin()
@@ -137,7 +151,12 @@ describe.skipIf(noVolumes)(`on a full disk${noVolumes ? ` (skipped: ${noVolumes}
         const { status, json } = await agent.put(id, action, much)
         const hasEffect = () => marks().filter(one => one === id).length
         if (status !== 201) {
-          expect({ id, status, code: json.code, effects: hasEffect() }).toEqual({ id, status: 507, code: 'JournalFull', effects: 0 })
+          expect({ id, status, code: json.code, effects: hasEffect() }).toEqual({
+            id,
+            status: 507,
+            code: 'JournalFull',
+            effects: 0,
+          })
           seen.add('JournalFull')
           continue
         }

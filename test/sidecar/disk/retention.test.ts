@@ -29,7 +29,9 @@ test('by count: the oldest go, and Unknown ones and those in progress stay', opt
   await agent.put('going', 'wait')
   for (let number = 0; number < 8; number++) await ended(agent, `run-${number}`)
   await expect.poll(() => ids(agent)).toEqual(['run-7', 'run-6', 'run-5', 'going', 'unknown'])
-  await expect.poll(() => readdirSync(join(agent.stateDir, 'runs')).sort()).toEqual(['going', 'run-5', 'run-6', 'run-7', 'unknown'])
+  await expect
+    .poll(() => readdirSync(join(agent.stateDir, 'runs')).sort())
+    .toEqual(['going', 'run-5', 'run-6', 'run-7', 'unknown'])
   expect((await agent.ask('GET', '/v1/runs/run-0')).json.code).toBe('UnknownRun')
 })
 
@@ -63,23 +65,27 @@ test('many are dropped at once without a trace, and the journal is not taken for
   expect(readdirSync(join(next.stateDir, 'trash'))).toEqual([])
 })
 
-test('a journal that was compacted tells the same after a restart, and stays small over restarts', options, async () => {
-  const text = 'x'.repeat(100 * KiB)
-  let agent = await start({ config, bounds: { ...wide, count: 4 } })
-  const { journalId } = (await agent.ask('GET', '/v1/state')).json
-  let next = 0
-  for (let boot = 0; boot < 3; boot++) {
-    for (const end = next + 14; next < end; next++) await ended(agent, `run-${next}`, { text })
-    await expect.poll(async () => (await ids(agent)).length).toBe(4)
-    const before = (await agent.ask('GET', '/v1/runs')).json
-    expect(statSync(join(agent.stateDir, 'journal')).size).toBeLessThan(2.5 * 1024 * KiB)
-    await agent.kill()
-    agent = await start({ config, stateDir: agent.stateDir, bounds: { ...wide, count: 4 } })
-    expect((await agent.ask('GET', '/v1/runs')).json).toEqual(before)
-  }
-  expect((await agent.ask('GET', '/v1/state')).json.journalId).toBe(journalId)
-  expect(readFileSync(join(agent.stateDir, 'journal'), 'utf8')).not.toContain('"run-0"')
-})
+test(
+  'a journal that was compacted tells the same after a restart, and stays small over restarts',
+  options,
+  async () => {
+    const text = 'x'.repeat(100 * KiB)
+    let agent = await start({ config, bounds: { ...wide, count: 4 } })
+    const { journalId } = (await agent.ask('GET', '/v1/state')).json
+    let next = 0
+    for (let boot = 0; boot < 3; boot++) {
+      for (const end = next + 14; next < end; next++) await ended(agent, `run-${next}`, { text })
+      await expect.poll(async () => (await ids(agent)).length).toBe(4)
+      const before = (await agent.ask('GET', '/v1/runs')).json
+      expect(statSync(join(agent.stateDir, 'journal')).size).toBeLessThan(2.5 * 1024 * KiB)
+      await agent.kill()
+      agent = await start({ config, stateDir: agent.stateDir, bounds: { ...wide, count: 4 } })
+      expect((await agent.ask('GET', '/v1/runs')).json).toEqual(before)
+    }
+    expect((await agent.ask('GET', '/v1/state')).json.journalId).toBe(journalId)
+    expect(readFileSync(join(agent.stateDir, 'journal'), 'utf8')).not.toContain('"run-0"')
+  },
+)
 
 async function ended(agent: AgentProcess, id: string, params?: object): Promise<void> {
   expect((await agent.put(id, 'print', params)).status).toBe(201)

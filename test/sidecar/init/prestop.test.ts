@@ -64,6 +64,18 @@ for (const { name, file, isThere } of programs) {
       expect(calls).toBe(2)
     })
 
+    it('counts its patience from when the agent went away', async () => {
+      const dir = folder()
+      const began = performance.now()
+      let calls = 0
+      const first = await serve(dir, () => calls++)
+      const program = prestop(dir, '--retry-for', '400')
+      await until(() => calls === 1 && performance.now() - began > 600)
+      await stop(first)
+      await serve(dir, (_, response) => response.end())
+      expect(await program.ended).toEqual({ code: 0, signal: null })
+    })
+
     it('waits for an agent that is not there yet', async () => {
       const dir = folder()
       const program = prestop(dir)

@@ -16,7 +16,6 @@ import { type Came, call, type Sent } from '../../fixtures/sidecar-server.ts'
 const program = join(import.meta.dirname, '../../../.cache/init/shipmate-init')
 /** Without a C compiler the twin does the work of a wrapper, with more memory. */
 export const hasInit = await compileInit(program)
-export const isRoot = process.getuid?.() === 0
 
 export interface StartOptions {
   readonly config: object
