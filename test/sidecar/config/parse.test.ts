@@ -76,48 +76,4 @@ describe('a text', () => {
     })
     fc.assert(property, { seed })
   })
-
-  it(`is judged without a throw, whatever it is: seed ${seed}`, { timeout: 60_000 }, () => {
-    const piece = fc.constantFrom(
-      ...[
-        '{',
-        '}',
-        '[',
-        ']',
-        ': ',
-        '- ',
-        '\n',
-        '  ',
-        '&a ',
-        '*a',
-        '!!x ',
-        '"',
-        "'",
-        '|',
-        '>',
-        '#',
-        '---',
-        '? ',
-        '%',
-        'a',
-        '1',
-        '\t',
-        '\0',
-        '<<',
-      ],
-    )
-    const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
-      fc.array(piece).map(pieces => pieces.join('')),
-    )
-    const property = fc.property(text, text => {
-      const { value, problems, locate } = parseConfig(text)
-      if (problems.length > 0) expect(value).toBeUndefined()
-      for (const { line, column } of [...problems, locate(['a', 0])]) {
-        expect(line).toBeGreaterThan(0)
-        expect(column).toBeGreaterThan(0)
-      }
-    })
-    fc.assert(property, { seed, numRuns: 300 })
-  })
 })
