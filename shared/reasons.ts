@@ -90,6 +90,11 @@ export const errorCodes = {
     retried: false,
     todo: 'Mend the object as the message says.',
   },
+  Failed: {
+    means: 'Something failed that has no word of its own.',
+    retried: true,
+    todo: 'Read the message.',
+  },
   ExecFailed: {
     means: 'The command in the container could not be run.',
     retried: false,

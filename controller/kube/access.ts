@@ -19,6 +19,8 @@ export interface AccessOptions {
   /** Around each try of a request, outermost first: metrics, tracing. */
   readonly interceptors?: readonly Interceptor[] | undefined
   readonly clock?: Clock | undefined
+  /** From 0 to 1, for the jitter of delays. */
+  readonly random?: (() => number) | undefined
 }
 
 export interface Access {
@@ -67,7 +69,7 @@ function clients(send: Send, namespace: string, options: AccessOptions): Access[
   const { name = 'shipmate', clock, interceptors = [] } = options
   return (...inner) => {
     const around = [
-      retry({ clock, deadline: options.connection?.deadline, ...options.retry }),
+      retry({ clock, random: options.random, deadline: options.connection?.deadline, ...options.retry }),
       ...interceptors,
       userAgent(name),
       ...inner,

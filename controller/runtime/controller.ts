@@ -324,10 +324,13 @@ export class Controller<T extends object> {
           { err: outcome.error },
           `failed, and is not retried until something changes: ${outcome.error.message}`,
         )
+      case 'throttled':
       case 'failed': {
         end('error', outcome.panic ? 'panic' : undefined)
         const message = messageOf(outcome.error)
-        const after = queue.retry(key, `retry after: ${message.slice(0, 80)}`, outcome.after)
+        const why = `retry after: ${message.slice(0, 80)}`
+        const after = outcome.is === 'failed' ? queue.retry(key, why, outcome.after) : outcome.after
+        if (outcome.is === 'throttled') queue.retryAfter(key, why, after)
         return log.error(
           { err: outcome.error, attempt: item.failures + 1, retryInMs: Math.round(after) },
           `failed: ${message}`,

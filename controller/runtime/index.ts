@@ -14,7 +14,7 @@ export {
 export type { Address, Checks, Serving } from './health.ts'
 export type { HotLoopOptions } from './hotloop.ts'
 export { createManager, Manager, type ManagerOptions, type Task } from './manager.ts'
-export { type Result, TerminalError } from './outcome.ts'
+export { type Result, RetryAfter, TerminalError } from './outcome.ts'
 export type { Predicate } from './predicates.ts'
 export * as predicates from './predicates.ts'
 export { type Addition, priorities } from './queue.ts'

@@ -20,6 +20,7 @@ import { createEventRecorder, type EventRecorder } from '../kube/events.ts'
 import type { Informer } from '../kube/informer.ts'
 import { apiVersionOf, type Kind } from '../kube/kind.ts'
 import { Lease } from '../kube/kinds.ts'
+import type { CredentialsSource } from '../kube/kubeconfig.ts'
 import { createPresence } from '../kube/presence.ts'
 import type { Health } from '../kube/reflector.ts'
 import { describeTarget, type Interceptor, type Send } from '../kube/transport.ts'
@@ -56,7 +57,6 @@ export interface ManagerOptions extends AccessOptions {
   readonly cache?: CacheOptions | undefined
   /** Instead of a connection of its own: for tests. */
   readonly send?: Send | undefined
-  readonly random?: (() => number) | undefined
 }
 
 /** Something else that runs while this process leads. */
@@ -89,11 +89,12 @@ export class Manager {
   readonly #options: ManagerOptions
   readonly #clock: Clock
   readonly #grace: number
-  readonly #access: Omit<Access, 'credentials'>
+  readonly #access: Omit<Access, 'credentials'> & Partial<Pick<Access, 'credentials'>>
   /** What reconcilers use: through the cache, and only while we lead. */
   readonly #working: CachedClient
   readonly #controllers: Controller<object>[] = []
   readonly #tasks: Task[] = []
+  readonly #checks = new Map<string, () => string | undefined>()
   readonly #stopping = new AbortController()
   readonly #ready = Promise.withResolvers<void>()
   readonly #serving: Serving[] = []
@@ -174,6 +175,25 @@ export class Manager {
     }
     this.#controllers.push(controller as unknown as Controller<object>)
     return controller
+  }
+
+  get clock(): Clock {
+    return this.#clock
+  }
+
+  get random(): () => number {
+    return this.#options.random ?? Math.random
+  }
+
+  /** For `exec` and `portForward`; undefined where there is no connection of its own. */
+  get credentials(): CredentialsSource | undefined {
+    return this.#access.credentials
+  }
+
+  /** One more condition of readiness: answers what is wrong, or nothing. */
+  readyCheck(name: string, check: () => string | undefined): this {
+    this.#checks.set(name, check)
+    return this
   }
 
   /** Runs while this process leads. One that throws stops the manager. */
@@ -346,9 +366,12 @@ export class Manager {
 
   #readiness(): Checks {
     const needed = this.#controllers.flatMap(({ required, unsettled }) => [...required, ...unsettled])
-    return Object.fromEntries(
-      needed.map(informer => [`watch-${servedName(informer.kind)}`, () => wrongWith(informer, this.#clock)]),
-    )
+    return Object.fromEntries([
+      ...needed.map(
+        informer => [`watch-${servedName(informer.kind)}`, () => wrongWith(informer, this.#clock)] as const,
+      ),
+      ...this.#checks,
+    ])
   }
 
   #hear(health: Health, namespace: string | undefined, kind: Kind): void {

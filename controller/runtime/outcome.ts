@@ -2,7 +2,7 @@
  * How a reconciliation ends, and what follows from it. Pure.
  */
 import { inspect } from 'node:util'
-import { ShipmateError } from '../../shared/errors.ts'
+import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { TooManyRequests, Unavailable } from '../kube/errors.ts'
 
 /**
@@ -19,12 +19,24 @@ export class TerminalError extends ShipmateError {
   }
 }
 
+/** Failed, and is to be tried again after so many milliseconds: who throws it keeps the growing delay itself. `cause` is what failed. */
+export class RetryAfter extends ShipmateError {
+  readonly after: number
+
+  constructor(cause: unknown, after: number) {
+    super(cause instanceof ShipmateError ? cause.code : 'Failed', messageOf(cause), 'later', { cause })
+    this.after = after
+  }
+}
+
 export type Outcome =
   | { readonly is: 'success' }
   | { readonly is: 'comeBack'; readonly after: number }
   /** Somebody else was faster: read again, decide again. No error. */
   | { readonly is: 'outdated'; readonly error: ShipmateError }
   | { readonly is: 'failed'; readonly error: unknown; readonly after?: number | undefined; readonly panic: boolean }
+  /** Failed, and says itself when to try again. */
+  | { readonly is: 'throttled'; readonly error: unknown; readonly after: number; readonly panic: boolean }
   | { readonly is: 'terminal'; readonly error: TerminalError }
   /** The work was called off: the process stops, or no longer leads. */
   | { readonly is: 'cancelled' }
@@ -43,6 +55,8 @@ export function outcomeOf(result: Result): Outcome {
 
 export function outcomeOfError(error: unknown, cancelled: boolean): Outcome {
   if (error instanceof TerminalError) return { is: 'terminal', error }
+  if (error instanceof RetryAfter)
+    return { is: 'throttled', error: error.cause, after: error.after, panic: isPanic(error.cause) }
   if (error instanceof ShipmateError) {
     if (error.code === 'NotLeading' || (cancelled && error.code === 'Aborted')) return { is: 'cancelled' }
     if (error.retry === 'fresh') return { is: 'outdated', error }
@@ -55,6 +69,7 @@ export function outcomeOfError(error: unknown, cancelled: boolean): Outcome {
 
 /** The program is wrong, not the world: what the language itself throws, or what is no error at all. */
 function isPanic(error: unknown): boolean {
+  if (error instanceof ShipmateError) return false
   if (!(error instanceof Error)) return true
   // The language names no cause; `fetch` throws a TypeError that does, when the network fails.
   if (error.cause !== undefined) return false

@@ -23,7 +23,8 @@ export const deletion: Predicate = ({ type, old, object }) =>
 
 /**
  * Not what we wrote ourselves, as far as that is known: what a watch tells before our write is answered passes for
- * somebody else's.
+ * somebody else's. And what somebody else changed just before our write comes with its answer, and passes for ours: use it
+ * as `any(byOthers, generationChanged, deletion)`, or such a change is missed.
  */
 export const byOthers: Predicate = ({ own }) => !own
 

@@ -147,6 +147,15 @@ export class Queue {
     return wait
   }
 
+  /** It failed, and whoever worked on it says when to try again: `after` milliseconds from now, whatever its backoff. */
+  retryAfter(key: string, reason: string, after: number): void {
+    const entry = this.#working(key)
+    entry.failures++
+    this.#onEvent?.('retried')
+    this.#comeBack(entry, reason, after)
+    this.#settle(entry)
+  }
+
   /**
    * It succeeded, and is to be looked at again after `after` milliseconds, unless something happens before. Ends its
    * backoff.

@@ -9,12 +9,11 @@
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { expect, it } from 'vitest'
-import { Aborted, Unavailable } from '../../controller/kube/errors.ts'
 import { keyOf } from '../../controller/kube/kind.ts'
 import { ConfigMap, Secret } from '../../controller/kube/kinds.ts'
-import type { Request, Response } from '../../controller/kube/transport.ts'
 import type { Manager } from '../../controller/runtime/manager.ts'
-import { type Meddle, type Operator, World } from '../fixtures/world.ts'
+import { Storm } from '../fixtures/storm.ts'
+import { type Operator, World } from '../fixtures/world.ts'
 
 const first = Number(process.env.SHIPMATE_SEED ?? 1)
 const schedules = Number(process.env.SHIPMATE_SCHEDULES ?? 100)
@@ -48,7 +47,7 @@ async function schedule(seed: number) {
 
   const world = new World()
   const { clock, server, client, widgets } = world
-  const done = { crashes: 0, lost: 0, refused: 0, cuts: 0, writes: 0 }
+  let cuts = 0
   const names = ['a', 'b', 'c', 'd'].slice(0, 1 + below(4))
   const namespace = 'default'
   // What has a name that the server makes up is made twice by whoever does not know how the first time ended: then
@@ -62,10 +61,17 @@ async function schedule(seed: number) {
     delay: below(100),
   }
   const lateness = chance(0.5) ? 5000 : 20
-  let calm = false
-  server.lag = () => (calm ? 1 : below(lateness))
+  const storm = new Storm({
+    ...{ world, random, weather, declare: work },
+    options: identity => ({
+      ...(isContested && { leaderElection: { name: 'widgets', identity } }),
+      cache: { streaming: chance(0.5), pageSize: 1 + below(3) },
+    }),
+  })
+  const { done, replicas } = storm
+  server.lag = () => (storm.isCalm ? 1 : below(lateness))
 
-  async function work(manager: Manager, { reconciled }: Operator): Promise<void> {
+  function work(manager: Manager, { reconciled }: Operator): void {
     const active = new Set<string>()
     manager
       .controller(widgets, { concurrency: 1 + below(4) })
@@ -74,7 +80,7 @@ async function schedule(seed: number) {
       .reconcile(async ({ object, client: own }) => {
         const { name } = object.metadata
         const { value } = object.spec
-        if (active.has(name)) throw fail(`two reconciliations of ${name} at once`)
+        if (active.has(name)) throw storm.fail(`two reconciliations of ${name} at once`)
         active.add(name)
         try {
           await own.apply(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
@@ -89,93 +95,7 @@ async function schedule(seed: number) {
       })
   }
 
-  let failure: Error | undefined
-  function fail(message: string): Error {
-    failure ??= new Error(message)
-    return failure
-  }
-
-  const wait = (ms: number, request: Request) =>
-    new Promise<void>((resolve, reject) => {
-      const leave = () => {
-        timer.cancel()
-        reject(new Aborted(request.target, request.signal?.reason))
-      }
-      const timer = clock.after(ms, () => {
-        request.signal?.removeEventListener('abort', leave)
-        resolve()
-      })
-      request.signal?.addEventListener('abort', leave, { once: true })
-    })
-
-  const lose = (request: Request, mayHaveActed: boolean) =>
-    new Unavailable('Unavailable', request.target, 'the connection was lost', { mayHaveActed })
-
-  /** What the weather does to the requests of one process. */
-  const meddleWith =
-    (operator: Operator): Meddle =>
-    async (request, next) => {
-      if (calm) return next(request)
-      if (chance(weather.death)) {
-        // Before the server has seen it, or after.
-        if (chance(0.5)) await next(request).catch(() => undefined)
-        operator.kill()
-        throw lose(request, true)
-      }
-      await wait(below(weather.delay), request)
-      if (chance(weather.refusal)) {
-        done.refused++
-        return refusal(request, below(5), below(4))
-      }
-      if (!chance(weather.loss)) return next(request)
-      done.lost++
-      const isActedOn = chance(0.5)
-      if (isActedOn) await next(request)
-      await wait(chance(0.2) ? 30_000 : below(1000), request)
-      throw lose(request, true)
-    }
-
   const identities = isContested ? ['one', 'two'] : ['one']
-  const replicas = new Map<string, Operator>()
-  function join(identity: string): Operator {
-    const operator = world.start(
-      (manager, own) => {
-        own.meddle = meddleWith(own)
-        void work(manager, own)
-      },
-      {
-        ...{
-          random,
-          gracePeriod: 1000,
-          log: { level: 'warn', destination: { write: line => void operator.lines.push(JSON.parse(line)) } },
-        },
-        ...(isContested && { leaderElection: { name: 'widgets', identity } }),
-        cache: { streaming: chance(0.5), pageSize: 1 + below(3) },
-      },
-    )
-    replicas.set(identity, operator)
-    return operator
-  }
-
-  /** Moves on; whoever dies on the way is swept up, and started again later. */
-  async function live(ms: number): Promise<void> {
-    const end = clock.monotonic() + ms
-    while (clock.monotonic() < end) {
-      await clock.until(
-        () => [...replicas.values()].some(operator => operator.isDead) || failure !== undefined,
-        end - clock.monotonic(),
-      )
-      if (failure) throw failure
-      for (const [identity, operator] of [...replicas]) {
-        if (!operator.isDead) continue
-        done.crashes++
-        done.writes += operator.writes.length
-        await operator.stop()
-        await clock.advance(below(3000))
-        join(identity)
-      }
-    }
-  }
 
   /** Somebody does something. */
   async function happen(): Promise<void> {
@@ -201,7 +121,7 @@ async function schedule(seed: number) {
         if (map) await client.patch(ConfigMap, ref, { merge: { data: { value: `damaged ${below(1e6)}` } } })
         break
       case 6:
-        done.cuts++
+        cuts++
         server.cutWatches()
         break
       case 7:
@@ -236,10 +156,10 @@ async function schedule(seed: number) {
 
   for (const name of names)
     if (chance(0.7)) await client.create(widgets, { metadata: { name, namespace }, spec: { value: 'first' } })
-  for (const identity of identities) join(identity)
+  for (const identity of identities) storm.join(identity)
   const steps = 5 + below(15)
   for (let step = 0; step < steps; step++) {
-    await live(chance(0.2) ? below(60_000) : below(3000))
+    await storm.live(chance(0.2) ? below(60_000) : below(3000))
     await happen()
     const twice = isLossy ? undefined : duplicated()
     if (twice) throw new Error(twice)
@@ -255,17 +175,17 @@ async function schedule(seed: number) {
   const needless = world.operators.flatMap(operator => operator.needless)
   if (!isLossy && !isContested) expect(needless, 'writes that changed nothing').toEqual([])
 
-  calm = true
-  await live(0)
+  storm.isCalm = true
+  await storm.live(0)
   await world
-    .until('everything is as wished', () => failure !== undefined || difference() === undefined, 3_600_000)
+    .until('everything is as wished', () => storm.failure !== undefined || difference() === undefined, 3_600_000)
     .catch(error => {
       throw new Error(`${difference()}; ${error.message}`)
     })
-  if (failure) throw failure
-  await live(120_000)
+  if (storm.failure) throw storm.failure
+  await storm.live(120_000)
   const before = [...replicas.values()].flatMap(operator => operator.writes)
-  await live(600_000)
+  await storm.live(600_000)
   const after = [...replicas.values()].flatMap(operator => operator.writes)
   expect(after.slice(before.length), 'written after all was as wished').toEqual([])
   expect(difference(), 'what is not as wished any more').toBeUndefined()
@@ -273,26 +193,12 @@ async function schedule(seed: number) {
 
   await world.end()
   replicas.clear()
-  const next = join('one')
+  const next = storm.join('one')
   const there = server.list('widgets.test.example.com').length
   await world.until('all are looked at after a restart', () => new Set(next.reconciled).size === there)
-  await live(120_000)
+  await storm.live(120_000)
   expect(next.writes, 'written after a restart').toEqual([])
   await world.end()
   expect(clock.pending, 'timers that are left when all has stopped').toBe(0)
-  return done
-}
-
-function refusal(request: Request, which: number, seconds: number): Promise<Response> {
-  const [code, reason, headers] = (
-    [
-      [500, 'InternalError', {}],
-      [503, 'ServiceUnavailable', { 'retry-after': String(seconds) }],
-      [429, 'TooManyRequests', { 'retry-after': String(seconds) }],
-      [409, 'Conflict', {}],
-      [401, 'Unauthorized', {}],
-    ] as const
-  )[which] as readonly [number, string, Record<string, string>]
-  const text = JSON.stringify({ kind: 'Status', code, reason, message: `${request.target.verb}: not now` })
-  return Promise.resolve({ status: code, headers, text })
+  return { ...done, cuts }
 }

@@ -1,0 +1,240 @@
+/**
+ * What the hooks of one reconciliation get. Made anew for each: nothing is shared between two of them, however many run at once.
+ */
+import { ShipmateError } from '../../shared/errors.ts'
+import type { CachedClient } from '../kube/cached.ts'
+import { type ExecOptions, type ExecResult, exec } from '../kube/exec.ts'
+import type { Frozen, Kind, Snapshot, Wire } from '../kube/kind.ts'
+import { Pod } from '../kube/kinds.ts'
+import type { CredentialsSource } from '../kube/kubeconfig.ts'
+import type { Logger, Context as RuntimeContext } from '../runtime/index.ts'
+import { TerminalError } from '../runtime/index.ts'
+import { type AllOptions, createCare } from './care.ts'
+import type { Wanted } from './conditions.ts'
+import { GiveUp } from './engine.ts'
+import { indexOf, refOf } from './expected.ts'
+import { addFinalizer, hasFinalizer, isBeingDeleted } from './finalizers.ts'
+import { selects } from './pods.ts'
+import { createRegistry, type Entry, type Registry } from './registry.ts'
+import type { AnyResource, ResourceObject } from './resource.ts'
+import { createResults, type Results } from './results.ts'
+
+/** The status, to be changed in place; it is written once, at the end, if something changed. */
+export type StatusDraft<C extends object> = C extends { status?: infer S }
+  ? { -readonly [K in keyof Wire<NonNullable<S>>]: Wire<NonNullable<S>>[K] }
+  : Record<string, unknown>
+
+type OfEither<C extends object> = AnyResource<C> | Entry<C>
+
+export interface BasicContext<C extends object> {
+  /** The custom resource, frozen. */
+  readonly cr: Snapshot<C>
+  readonly client: CachedClient
+  readonly log: Logger
+  /** Why this reconciliation. */
+  readonly reasons: readonly string[]
+  /** Aborted when the process stops or no longer leads. */
+  readonly signal: AbortSignal
+  readonly attempt: number
+  readonly results: Results
+  readonly registry: Registry<C>
+  readonly status: StatusDraft<C>
+  /** Being deleted. */
+  readonly isDeleting: boolean
+  /** Being deleted, and our finalizer is still there. */
+  readonly isToFinalize: boolean
+  /** Tells a person, through an Event. */
+  event(type: 'Normal' | 'Warning', reason: string, note: string): void
+  /** A condition of the operator's own. */
+  condition(wanted: Wanted): void
+  /** Nothing failed, but it is not ready: Ready is False with this reason, and it is looked at again when something changes. */
+  waitFor(reason: string, message: string): void
+  /** Ends this reconciliation, without an error. */
+  giveUp(reason: string, options?: { requeueAfter?: number }): never
+  /** Look again after so many milliseconds at the latest. */
+  comeBack(ms: number, why?: string): void
+  /** A child to look after. @param after those that must be ready before it is created */
+  register<T extends object>(
+    resource: ResourceObject<C, T>,
+    options?: { after?: OfEither<C> | readonly OfEither<C>[] },
+  ): Entry<C>
+  /** Every declared resource, in the order of its declaration. */
+  registerAll(): void
+  /** Learns what is there of each registered child. */
+  fetchPeers(): Promise<void>
+  /** The registered child as it is, once it was asked for. */
+  live<T extends object>(resource: ResourceObject<C, T>): Snapshot<T> | undefined
+  /** The pods of a registered Deployment, StatefulSet, DaemonSet or Job, from the cache with `pods: true`. Terminating ones are left out. */
+  pods(resource: OfEither<C>): Promise<Snapshot<typeof Pod extends Kind<infer P> ? P : never>[]>
+  /** Runs a command in a container, by name, of a running pod of a registered child. */
+  exec(
+    resource: OfEither<C>,
+    container: string,
+    command: readonly string[],
+    options?: Partial<ExecOptions>,
+  ): Promise<ExecResult>
+  /** Refuses a custom resource that its own definition does not allow. */
+  checkCR(): void
+  /** Puts the finalizer on the custom resource, if something has to be finalized. */
+  holdCR(): Promise<void>
+  createResource(resource: OfEither<C>): Promise<void>
+  createAllResources(options?: AllOptions): Promise<void>
+  /** Runs the hooks of children that carry our finalizer, and lets them go. */
+  releaseAllResources(): Promise<void>
+}
+
+export interface Context<C extends object> extends BasicContext<C> {
+  mutateResource(resource: OfEither<C>): void
+  mutateAllResources(options?: Pick<AllOptions, 'stopOnError'>): undefined
+  updateResource(resource: OfEither<C>): Promise<void>
+  createOrUpdateAllResources(options?: AllOptions): Promise<void>
+  deleteResource(resource: OfEither<C>): Promise<void>
+  pruneResources(): Promise<void>
+}
+
+/** What only the reconciler sees. */
+export interface Inside<C extends object> {
+  readonly context: Context<C>
+  readonly wanted: readonly Wanted[]
+  /** What is not ready, of the children too; `failed`: and only a person can mend it. */
+  readonly waiting: readonly {
+    readonly reason: string
+    readonly message: string
+    readonly failed?: boolean | undefined
+  }[]
+  /** The custom resource, with the finalizer if that was put on it. */
+  current(): Snapshot<C>
+}
+
+export interface ContextOptions<C extends object> {
+  readonly kind: Kind<C> & { validate?(object: object): string[] }
+  readonly declared: readonly AnyResource<C>[]
+  readonly kinds: readonly Kind[]
+  readonly finalizer: string
+  readonly childFinalizer: string
+  readonly isHeld: boolean
+  readonly usual: AllOptions
+  readonly credentials: () => CredentialsSource | undefined
+}
+
+export function createContext<C extends object>(runtime: RuntimeContext<C>, options: ContextOptions<C>): Inside<C> {
+  const { object: cr, client, log, signal, reasons, attempt } = runtime
+  const { kind, declared, kinds, finalizer, childFinalizer } = options
+  const results = createResults()
+  const registry = createRegistry<C>()
+  const wanted: Wanted[] = []
+  const waiting: { reason: string; message: string }[] = []
+  let current = cr
+  const care = createCare({ cr, client, log, signal, results, registry, childFinalizer, kinds, declared })
+
+  const register: Context<C>['register'] = (resource, { after = [] } = {}) => {
+    if (!kinds.includes(resource.kind))
+      throw new ShipmateError(
+        'Misuse',
+        `${resource.kind.kind} is not declared: name it in \`resources\` or \`owns\`, so that it is watched`,
+        'never',
+      )
+    const ref = refOf(resource, cr)
+    const others = Array.isArray(after) ? after : [after]
+    const entry: Entry<C> = {
+      resource,
+      ref,
+      index: indexOf(resource, ref, cr as Snapshot),
+      after: others.map(other => entryOf(other).index),
+      peer: undefined,
+      isFetched: false,
+      expected: undefined,
+    }
+    registry.add(entry)
+    results.add({ code: 'Registered', on: entry.index })
+    return entry
+  }
+
+  function entryOf(given: OfEither<C>): Entry<C> {
+    const entry = 'index' in given ? registry.get(given.index) : registry.of(given)
+    if (entry) return entry
+    const name = 'index' in given ? given.index : given.kind.kind
+    throw new ShipmateError('Misuse', `${name} is not registered`, 'never')
+  }
+
+  async function pods(given: OfEither<C>) {
+    const { ref, peer, index } = entryOf(given)
+    const workload = peer as { spec?: { selector?: unknown } } | undefined
+    const selector = workload?.spec?.selector
+    if (!peer) return []
+    if (!selector) throw new ShipmateError('Misuse', `${index} has no selector, so it has no pods`, 'never')
+    const all = await client.list(Pod, { namespace: ref.namespace })
+    return all.filter(pod => !isBeingDeleted(pod as Snapshot) && selects(selector, pod.metadata.labels))
+  }
+
+  const context: Context<C> = {
+    ...{ cr, client, log, signal, reasons, attempt, results, registry, register },
+    status: structuredClone((cr as { status?: object }).status ?? {}) as StatusDraft<C>,
+    isDeleting: isBeingDeleted(cr as Snapshot),
+    isToFinalize: isBeingDeleted(cr as Snapshot) && hasFinalizer(cr as Snapshot, finalizer),
+    event: (type, reason, note) => runtime.event(type, reason, note),
+    condition: one => void wanted.push(one),
+    waitFor: (reason, message) => void waiting.push({ reason, message }),
+    giveUp(reason, { requeueAfter } = {}) {
+      throw new GiveUp(reason, requeueAfter)
+    },
+    comeBack: (ms, why) =>
+      results.add({ code: 'ComeBack', on: `${cr.kind} ${cr.metadata.name}`, requeueAfter: ms, note: why }),
+    registerAll() {
+      for (const resource of declared) register(resource)
+    },
+    fetchPeers: () => care.fetchPeers(),
+    live: <T extends object>(resource: ResourceObject<C, T>) => registry.of(resource)?.peer as Snapshot<T> | undefined,
+    pods,
+    async exec(given, container, command, more = {}) {
+      const credentials = options.credentials()
+      if (!credentials) throw new ShipmateError('Misuse', 'exec needs a connection to a cluster of its own', 'never')
+      const running = (await pods(given)).find(pod => pod.status?.phase === 'Running')
+      if (!running) throw new ShipmateError('Unavailable', `${entryOf(given).index} has no running pod`, 'later')
+      const result = await exec(credentials, running.metadata, { signal, ...more, container, command })
+      if (result.exitCode === 0) return result
+      const said = result.stderr.trim().slice(-500)
+      throw new ShipmateError(
+        'ExecFailed',
+        `${command[0]} in ${running.metadata.name} ended with ${result.exitCode}${said ? `: ${said}` : ''}`,
+        'later',
+      )
+    },
+    checkCR() {
+      const wrong = kind.validate?.(cr) ?? []
+      if (wrong.length > 0) throw new TerminalError(wrong.join('; '))
+    },
+    async holdCR() {
+      if (options.isHeld && !context.isDeleting) current = await addFinalizer(client, kind, current, finalizer)
+    },
+    createResource: given => care.createResource(entryOf(given)),
+    createAllResources: more => care.createAllResources({ ...options.usual, ...more }),
+    releaseAllResources: () => care.releaseAllResources(),
+    mutateResource: given => care.mutateResource(entryOf(given)),
+    mutateAllResources(more) {
+      care.mutateAllResources(more)
+      return undefined
+    },
+    updateResource: given => care.updateResource(entryOf(given)),
+    createOrUpdateAllResources: more => care.createOrUpdateAllResources({ ...options.usual, ...more }),
+    deleteResource: given => care.deleteResource(entryOf(given)),
+    pruneResources: () => care.pruneResources(),
+  }
+
+  return {
+    context,
+    wanted,
+    current: () => current,
+    get waiting() {
+      const held = care.held().map(message => ({ reason: 'ChildHeld', message }))
+      const children = registry.all().flatMap(entry => {
+        const { ready, reason, message, failed } = care.readiness(entry)
+        if (ready) return []
+        return [{ reason, message: message.startsWith(entry.index) ? message : `${entry.index}: ${message}`, failed }]
+      })
+      return [...waiting, ...held, ...children]
+    },
+  }
+}
+
+export type StatusOf<C extends object> = Frozen<StatusDraft<C>>

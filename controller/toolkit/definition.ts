@@ -1,0 +1,172 @@
+/**
+ * A custom resource from one definition: its kind for the client, its TypeScript type, CRD, validation and documentation.
+ *
+ * Guarantees: whatever the definition says and a CRD cannot is refused when it is defined, with the field and what to do; the status always has
+ * `conditions` and `observedGeneration`; the spec of a stored object is as its type says, defaults filled in.
+ */
+import type { z } from 'zod'
+import { ShipmateError } from '../../shared/errors.ts'
+import { apiVersionOf, type Draft, type DraftMeta, defineKind, type Kind, type ShapeOf } from '../kube/kind.ts'
+import type { Condition } from './conditions.ts'
+import type { Columns } from './crd/columns.ts'
+import { docsOf } from './crd/docs.ts'
+import { type Crd, type CrdVersion, crdOf, crdVersion, type ScalePaths, yamlOf } from './crd/manifest.ts'
+import { checkNames, type Names } from './crd/names.ts'
+import { refuse } from './crd/refuse.ts'
+import { wholeStatus } from './crd/status.ts'
+import type { ValidationRule } from './crd/structural.ts'
+import { problemsOf } from './crd/validate.ts'
+
+export interface CustomResourceDefinitionOf<S extends z.ZodObject, T extends z.ZodObject> {
+  /** A domain of yours: `cache.example.com`. */
+  readonly group: string
+  /** `v1alpha1`, `v1`. */
+  readonly version: string
+  /** In CamelCase: `Memcached`. */
+  readonly kind: string
+  /** The name in URLs. Default: by the rule that Kubernetes' own tools use. */
+  readonly plural?: string
+  /** Default: the kind in lower case. */
+  readonly singular?: string
+  /** What kubectl accepts as well. Default: none. */
+  readonly shortNames?: readonly string[]
+  /** Groups of kinds that kubectl knows, such as `all`. Default: none. */
+  readonly categories?: readonly string[]
+  /** Default true. */
+  readonly namespaced?: boolean
+  /** What an object of this kind is, for `kubectl explain`. */
+  readonly description?: string
+  /** What is wished. */
+  readonly spec: S
+  /** What is observed; `conditions` and `observedGeneration` are added, or replace what stands here. Default: these alone. */
+  readonly status?: T
+  /** What `kubectl get` prints beside the name: a JSON path each. An age is added. */
+  readonly columns?: Columns
+  /** CEL rules about the whole object. Rules about one field: `.meta({ rules: [...] })` there. */
+  readonly rules?: readonly ValidationRule[]
+  /** Makes `kubectl scale` and autoscalers work. Default: they do not. */
+  readonly scale?: ScalePaths
+  /** Whether the server answers requests for this version. Default true. */
+  readonly served?: boolean
+  /** Whether objects are stored in this version; of all versions, one is. Default true. */
+  readonly storage?: boolean
+  /** The server warns who uses this version; with a text, by that. Default false. */
+  readonly deprecated?: boolean | string
+  /** Other versions of this kind that are in the same CRD, each defined with `storage: false`. Fields are the same in all: nothing is converted. */
+  readonly versions?: readonly CustomResource[]
+}
+
+/** A kind with all that follows from its definition. */
+export interface CustomResource<Shape extends object = object, Input = object> extends Kind<Shape> {
+  /** The manifest, anew at each call. */
+  crd(): Crd
+  /** The same as YAML, marked as generated. */
+  crdYaml(): string
+  /** What is wrong with an object, a sentence each; empty where nothing is. CEL rules are left to the server. */
+  validate(object: unknown): string[]
+  /** Its fields as Markdown. */
+  docs(): string
+  /** An object to create: what has a default may be left out, the server fills it in. */
+  draft(object: { readonly metadata: DraftMeta; readonly spec: Input }): Draft<Shape>
+}
+
+/** What every status has. */
+export interface StandardStatus {
+  conditions?: Condition[] | undefined
+  observedGeneration?: number | undefined
+}
+
+/** All that a status has is optional when it is read. */
+type StatusShape<T extends z.ZodObject> = {
+  [K in Exclude<keyof z.output<T>, keyof StandardStatus>]?: z.output<T>[K] | undefined
+} & StandardStatus
+
+/** The objects of a kind: `spec` with defaults filled in, `status` as far as it was written. */
+export interface ResourceShape<S extends z.ZodObject, T extends z.ZodObject> {
+  spec: z.output<S>
+  status?: StatusShape<T>
+}
+
+/** `type Memcached = ResourceOf<typeof Memcached>` */
+export type ResourceOf<K extends Kind> = ShapeOf<K>
+
+/** The spec as a person writes it: what has a default may be left out. */
+export type SpecInputOf<K extends Kind> = K extends CustomResource<infer _Shape, infer Input> ? Input : never
+
+export function defineCustomResource<
+  S extends z.ZodObject,
+  // biome-ignore lint/complexity/noBannedTypes: an object schema without fields has no other name in zod.
+  T extends z.ZodObject = z.ZodObject<{}>,
+>(definition: CustomResourceDefinitionOf<S, T>): CustomResource<ResourceShape<S, T>, z.input<S>> {
+  return named(definition.kind, () => {
+    const { group, version, kind: name, namespaced = true, spec } = definition
+    const names = namesOf(definition)
+    checkNames(names)
+    checkObject('spec', spec)
+    if (definition.status !== undefined) checkObject('status', definition.status)
+    const status = wholeStatus(definition.status)
+    const { served = true, storage = true, deprecated = false, description } = definition
+    const { rules = [], columns = {}, scale } = definition
+    const own = crdVersion({
+      ...{ name: version, served, storage, deprecated, description, spec, status, rules, columns, scale },
+    })
+    const made = crdOf(names, namespaced, [
+      own,
+      ...(definition.versions ?? []).flatMap(other => versionsOf(other, definition)),
+    ])
+    const kind = { group, version, kind: name, plural: names.plural, namespaced }
+    const apiVersion = apiVersionOf(kind)
+    const schema = own.schema.openAPIV3Schema
+    return {
+      ...kind,
+      crd: () => structuredClone(made),
+      crdYaml: () => yamlOf(made),
+      validate: object => problemsOf(object, { apiVersion, kind: name, namespaced, schema, spec, status }),
+      docs: () => docsOf(made, version),
+      draft: object => ({ apiVersion, kind: name, ...object }) as Draft as Draft<ResourceShape<S, T>>,
+    }
+  })
+}
+
+type AnyDefinition = CustomResourceDefinitionOf<z.ZodObject, z.ZodObject>
+
+function namesOf({ group, version, kind, plural, singular, shortNames = [], categories = [] }: AnyDefinition): Names {
+  const lower = String(kind).toLowerCase()
+  const defaults = defineKind({ group, version, kind: String(kind) })
+  return {
+    group,
+    version,
+    kind,
+    plural: plural ?? defaults.plural,
+    singular: singular ?? lower,
+    shortNames,
+    categories,
+  }
+}
+
+function versionsOf(other: CustomResource, { group, kind, version, storage = true }: AnyDefinition): CrdVersion[] {
+  const what = `versions: ${apiVersionOf(other)} ${other.kind}`
+  if (other.group !== group || other.kind !== kind) refuse(what, `is no version of ${kind} in ${group}`)
+  if (other.version === version) refuse(what, 'is the version that it is listed in')
+  const versions = other.crd().spec.versions
+  const stored = versions.find(one => one.storage)
+  if (stored && storage)
+    refuse(what, `of all versions one is stored, and ${version} is: define this one with storage: false`)
+  return versions
+}
+
+function checkObject(part: string, schema: unknown): void {
+  const { def } = (schema as z.ZodObject | undefined)?._zod ?? {}
+  if (def === undefined) refuse(part, 'it has to be a schema of zod 4: z.object({ … })')
+  if (def.type !== 'object') refuse(part, `it is a z.${def.type}, but has to be a z.object`)
+}
+
+/** Refusals say which kind it is. */
+function named<R>(kind: string, define: () => R): R {
+  try {
+    return define()
+  } catch (error) {
+    if (!(error instanceof ShipmateError)) throw error
+    throw new ShipmateError(error.code, `${kind}: ${error.message}`, error.retry, { cause: error })
+  }
+}

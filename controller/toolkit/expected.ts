@@ -1,0 +1,93 @@
+/**
+ * A child as it should be, worked out from its custom resource anew each time. Pure, but for what the user's functions do.
+ *
+ * Guarantees: what it answers is its own copy; it carries name, namespace, and the hash of the parts that count; neither a status nor anything that
+ * only the server writes is in it.
+ */
+import { jsonProblem } from '../../shared/canonical.ts'
+import { type Applied, apiVersionOf, type Ref, type Snapshot } from '../kube/kind.ts'
+import { TerminalError } from '../runtime/index.ts'
+import { type HashablePart, hashAnnotation, hashOfParts } from './hash.ts'
+import type { AnyResource, Editable } from './resource.ts'
+
+export interface Expected {
+  readonly object: Applied
+  readonly hash: string
+  /** Which parts count. */
+  readonly parts: readonly HashablePart[]
+  readonly requeueAfter: number | undefined
+}
+
+/** Where the child is. */
+export function refOf<C extends object>({ kind, options }: AnyResource<C>, cr: Snapshot<C>): Ref {
+  const { name = cr.metadata.name, namespace = cr.metadata.namespace } = options
+  const given = typeof name === 'function' ? name(cr) : name
+  if (typeof given !== 'string' || given === '')
+    throw new TerminalError(`a ${kind.kind} of ${cr.kind} ${cr.metadata.name} has no name`)
+  if (!kind.namespaced) return { name: given }
+  const where = typeof namespace === 'function' ? namespace(cr) : namespace
+  return where === undefined ? { name: given } : { name: given, namespace: where }
+}
+
+/** As it is called in operations, messages and the registry. */
+export function indexOf({ kind }: Pick<AnyResource<object>, 'kind'>, { name, namespace }: Ref, cr: Snapshot): string {
+  return `${kind.kind} ${namespace && namespace !== cr.metadata.namespace ? `${namespace}/` : ''}${name}`
+}
+
+export function expectedOf<C extends object>(
+  resource: AnyResource<C>,
+  cr: Snapshot<C>,
+  childFinalizer: string,
+): Expected {
+  const { options } = resource
+  const ref = refOf(resource, cr)
+  const object = beginning(resource, cr, ref)
+  if (options.finalizer) object.metadata.finalizers = [...(object.metadata.finalizers ?? []), childFinalizer]
+  const asked = options.mutateWithCR?.(object, cr)
+  if (object.metadata.name !== ref.name || (object.metadata.namespace ?? ref.namespace) !== ref.namespace)
+    throw new TerminalError(
+      `${indexOf(resource, ref, cr)} was renamed by mutateWithCR; its name comes from \`name\` alone`,
+    )
+  const tidy = cleaned(object)
+  const wrong = jsonProblem(tidy)
+  if (wrong) throw new TerminalError(`${indexOf(resource, ref, cr)}: ${wrong.path.join('.')}: ${wrong.message}`)
+  const parts = options.getHashableRef?.(object, cr) ?? ['all']
+  const hash = hashOfParts(tidy, parts)
+  tidy.metadata.annotations = { ...tidy.metadata.annotations, [hashAnnotation]: hash }
+  return { object: tidy as unknown as Applied, hash, parts, requeueAfter: asked?.requeueAfter }
+}
+
+function beginning<C extends object>({ kind, options }: AnyResource<C>, cr: Snapshot<C>, ref: Ref): Editable<object> {
+  const initial: Record<string, unknown> = structuredClone(options.mutateWithInitialData(cr))
+  const apiVersion = apiVersionOf(kind)
+  const { metadata, ...body } = initial
+  for (const [field, wanted] of Object.entries({ apiVersion, kind: kind.kind })) {
+    if (body[field] !== undefined && body[field] !== wanted)
+      throw new TerminalError(
+        `the initial data of ${kind.kind} ${ref.name} has ${field} ${JSON.stringify(body[field])}, not ${wanted}`,
+      )
+  }
+  const given = (metadata ?? {}) as Editable<object>['metadata']
+  return {
+    ...body,
+    apiVersion,
+    kind: kind.kind,
+    metadata: { ...given, ...ref, labels: { ...given.labels }, annotations: { ...given.annotations } },
+  } as Editable<object>
+}
+
+/** Without what only the server writes, and without what is empty or undefined in metadata. */
+function cleaned(object: Editable<object>): Editable<object> {
+  const { status: _status, metadata, ...body } = object as Editable<object> & { status?: unknown }
+  const { name, namespace, labels, annotations, finalizers, ownerReferences } = metadata
+  const { [hashAnnotation]: _hash, ...others } = annotations
+  const kept = {
+    name,
+    ...(namespace !== undefined && { namespace }),
+    ...(Object.keys(labels).length > 0 && { labels }),
+    ...(Object.keys(others).length > 0 && { annotations: others }),
+    ...(finalizers && finalizers.length > 0 && { finalizers }),
+    ...(ownerReferences && ownerReferences.length > 0 && { ownerReferences }),
+  }
+  return JSON.parse(JSON.stringify({ ...body, metadata: kept }))
+}

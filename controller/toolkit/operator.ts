@@ -1,0 +1,125 @@
+/**
+ * Reconcilers as a process: watches, leader election, metrics, health, signals.
+ */
+import { Counter } from 'prom-client'
+import type { Kind, Snapshot } from '../kube/kind.ts'
+import { Pod } from '../kube/kinds.ts'
+import { createManager, type Manager, type ManagerOptions, predicates } from '../runtime/index.ts'
+import { selects } from './pods.ts'
+import type { Reconciler } from './reconciler.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: a process has reconcilers of many kinds.
+type AnyReconciler = Reconciler<any>
+
+export interface RunOptions extends ManagerOptions {
+  /** Of several replicas one works. Default: a lease with the operator's name; false: none. */
+  readonly election?: false | undefined
+}
+
+/** Starts one or several operators, and runs until the process is told to stop. */
+export async function run(
+  operators: AnyReconciler | readonly AnyReconciler[],
+  options: RunOptions = {},
+): Promise<void> {
+  await managerFor(operators, options).start()
+}
+
+/** The manager that `run` starts, not started yet. */
+export function managerFor(
+  operators: AnyReconciler | readonly AnyReconciler[],
+  { election, ...options }: RunOptions = {},
+): Manager {
+  const all = Array.isArray(operators) ? operators : [operators]
+  const name = options.name ?? nameOf(all[0])
+  const manager = createManager({
+    name,
+    ...(election !== false && { leaderElection: { name } }),
+    health: { port: 8081 },
+    metrics: { port: 8081 },
+    ...options,
+  })
+  for (const one of all) addTo(manager, one)
+  return manager
+}
+
+/** Adds an operator to a manager of one's own. */
+export function addTo<C extends object>(manager: Manager, reconciler: Reconciler<C>): void {
+  const { kind, options, kinds } = reconciler
+  const name = nameOf(reconciler)
+  const { operations, paths } = countersOf(manager)
+  const uids = new Map<string, string>()
+  const { reconcile, gone } = reconciler.connect({
+    clock: manager.clock,
+    random: manager.random,
+    credentials: () => manager.credentials,
+    onReport({ path, counters }) {
+      paths.inc({ controller: name, path })
+      for (const [code, count] of Object.entries(counters)) operations.inc({ controller: name, code }, count)
+    },
+  })
+  const controller = manager.controller(kind, { name, concurrency: options.concurrency, when: isNews })
+  for (const owned of kinds) controller.owns(owned, { when: isNews })
+  if (options.pods) controller.watches(Pod, pod => ownersOf(manager, kinds, kind, pod as Snapshot))
+  controller
+    .reconcile(context => {
+      uids.set(`${context.object.metadata.namespace}/${context.object.metadata.name}`, context.object.metadata.uid)
+      return reconcile(context)
+    })
+    .gone(({ ref }) => {
+      const key = `${ref.namespace}/${ref.name}`
+      const uid = uids.get(key)
+      if (uid) gone(uid)
+      uids.delete(key)
+    })
+}
+
+/**
+ * What this process wrote itself it knows already: else every failure would be tried again at once, for its own status. But the answer to a write of ours also
+ * has what somebody else has changed meanwhile.
+ */
+const { any, annotationsChanged, byOthers, deletion, generationChanged, labelsChanged } = predicates
+const isNews = any(byOthers, deletion, specChanged, labelsChanged, annotationsChanged)
+
+function specChanged(change: Parameters<typeof generationChanged>[0]): boolean {
+  return change.object.metadata.generation !== undefined && generationChanged(change)
+}
+
+/** Whose workload a pod belongs to: the custom resources that control a workload which selects it. */
+function ownersOf(
+  manager: Manager,
+  kinds: readonly Kind[],
+  kind: Kind,
+  pod: Snapshot,
+): { name: string; namespace?: string | undefined }[] {
+  const { namespace, labels } = pod.metadata
+  return kinds.flatMap(one => {
+    const workloads = manager.cache.peek(one)?.list({ namespace }) ?? []
+    return workloads.flatMap(workload => {
+      const { selector } = (workload as { spec?: { selector?: unknown } }).spec ?? {}
+      const owner = workload.metadata.ownerReferences?.find(
+        reference => reference.controller && reference.kind === kind.kind,
+      )
+      if (!owner || typeof selector !== 'object' || selector === null || !selects(selector, labels)) return []
+      return [kind.namespaced ? { name: owner.name, namespace } : { name: owner.name }]
+    })
+  })
+}
+
+function nameOf(reconciler: AnyReconciler | undefined): string {
+  return reconciler?.options.name ?? reconciler?.kind.kind.toLowerCase() ?? 'shipmate'
+}
+
+/** One set for each process, however many operators it has. */
+function countersOf({ metrics }: Manager) {
+  const registers = [metrics.registry]
+  const counter = (name: string, help: string, labelNames: string[]) =>
+    (metrics.registry.getSingleMetric(name) as Counter | undefined) ??
+    new Counter({ name, help, labelNames, registers })
+  return {
+    operations: counter('shipmate_operations_total', 'What reconciliations did, by operation.', ['controller', 'code']),
+    paths: counter('shipmate_paths_total', 'Ways that reconciliations took through their steps.', [
+      'controller',
+      'path',
+    ]),
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * OKT's reconcilers: from a custom resource to what it wishes, by way of an engine.
+ *
+ * - Basic: registers children and creates them, all or so many at a time. What is there is left alone.
+ * - Advanced: also works out what each should be, updates what differs, deletes what nothing asks for any more.
+ *
+ * Guarantees: one status write for each reconciliation, and only if something changed; the finalizer goes only when finalization succeeded, or its deadline has
+ * passed; a Conflict is no failure; the same failure again is tried at growing intervals.
+ */
+import { type Clock, systemClock } from '../../shared/clock.ts'
+import { messageOf, ShipmateError } from '../../shared/errors.ts'
+import { NotFound } from '../kube/errors.ts'
+import type { Kind, Snapshot } from '../kube/kind.ts'
+import type { CredentialsSource } from '../kube/kubeconfig.ts'
+import { type Result, RetryAfter, type Context as RuntimeContext, TerminalError } from '../runtime/index.ts'
+import { type Condition, conditionsFor, type Standing, withConditions } from './conditions.ts'
+import { type BasicContext, type Context, createContext, type Inside } from './context.ts'
+import type { Engine } from './engine.ts'
+import { removeFinalizer } from './finalizers.ts'
+import { freeStyle } from './freestyle.ts'
+import type { AnyResource } from './resource.ts'
+import { type Consolidated, errorKind } from './results.ts'
+import { stepper } from './stepper.ts'
+import { createThrottle, type ThrottleOptions } from './throttle.ts'
+
+export interface ReconcilerOptions<C extends object> {
+  /** In logs, metrics, events and the lease. Default: the kind, in lower case. */
+  readonly name?: string | undefined
+  /** The children. Each is registered, unless ObjectsGetter says which. */
+  readonly resources?: readonly AnyResource<C>[] | undefined
+  /** Further kinds of children: of those that are declared while it runs. */
+  readonly owns?: readonly Kind[] | undefined
+  /** Watches pods, so that `pods()` costs no request and a change of one is a reason to reconcile. Default false. */
+  readonly pods?: boolean | undefined
+  /** The name of the finalizer. Default: `GROUP/finalizer`. */
+  readonly finalizer?: string | undefined
+  /** After so many milliseconds of failing finalization the finalizer goes all the same, and an Event says so. Default: never. */
+  readonly finalizationDeadline?: number | undefined
+  /** Create no more than so many children in one reconciliation. Default 0: no limit. */
+  readonly maxCreation?: number | undefined
+  /** Leave the other children alone once one has failed. Default false. */
+  readonly stopOnError?: boolean | undefined
+  /** Reconciliations at once. Default 10. */
+  readonly concurrency?: number | undefined
+  readonly throttle?: ThrottleOptions | undefined
+}
+
+export interface BasicOptions<C extends object> extends ReconcilerOptions<C> {
+  /** What to do. Default: create every declared resource that is not there. */
+  readonly reconcile?: ((context: BasicContext<C>) => Promise<void> | void) | undefined
+  readonly finalize?: ((context: BasicContext<C>) => Promise<void> | void) | undefined
+}
+
+export interface AdvancedOptions<C extends object> extends ReconcilerOptions<C> {
+  /** Default: a Stepper without hooks. */
+  readonly engine?: Engine<C> | undefined
+}
+
+/** What a reconciliation was, for the log and the metrics. */
+export interface Report {
+  readonly path: string
+  readonly counters: Readonly<Record<string, number>>
+}
+
+/** What surrounds it in a process. */
+export interface ReconcilerSurroundings {
+  readonly clock?: Clock | undefined
+  readonly random?: (() => number) | undefined
+  readonly credentials?: (() => CredentialsSource | undefined) | undefined
+  readonly onReport?: ((report: Report) => void) | undefined
+}
+
+export interface Reconciler<C extends object> {
+  readonly kind: Kind<C>
+  readonly options: ReconcilerOptions<C>
+  /** Every kind of child. */
+  readonly kinds: readonly Kind[]
+  /** Whether it puts a finalizer on the custom resource. */
+  readonly isHeld: boolean
+  readonly finalizer: string
+  /** The function that the runtime calls, and what to call when an object is gone. */
+  connect(around?: ReconcilerSurroundings): {
+    reconcile(context: RuntimeContext<C>): Promise<Result>
+    gone(uid: string): void
+  }
+}
+
+/** Initial deployment: what is not there is created. */
+export function basicReconciler<C extends object>(kind: Kind<C>, options: BasicOptions<C> = {}): Reconciler<C> {
+  const create = async (context: Context<C>) => {
+    if (options.reconcile) return options.reconcile(context)
+    context.registerAll()
+    await context.createAllResources()
+  }
+  return createReconciler(kind, freeStyle(create, { CRFinalizer: options.finalize }), options)
+}
+
+/** The whole life of the children. */
+export function advancedReconciler<C extends object>(kind: Kind<C>, options: AdvancedOptions<C> = {}): Reconciler<C> {
+  return createReconciler(kind, options.engine ?? stepper(), options)
+}
+
+function createReconciler<C extends object>(
+  kind: Kind<C>,
+  engine: Engine<C>,
+  options: ReconcilerOptions<C>,
+): Reconciler<C> {
+  const declared = options.resources ?? []
+  const kinds = [...new Set<Kind>([...declared.map(resource => resource.kind), ...(options.owns ?? [])])]
+  const isHeld = engine.finalizes || declared.some(resource => resource.options.finalizer !== undefined)
+  const finalizer = options.finalizer ?? `${kind.group}/finalizer`
+  const childFinalizer = `${kind.group}/child`
+  return {
+    ...{ kind, options, kinds, isHeld, finalizer },
+    connect({ clock = systemClock, random, credentials = () => undefined, onReport } = {}) {
+      const throttle = createThrottle({ clock, random, ...options.throttle })
+      const usual = { maxCreation: options.maxCreation, stopOnError: options.stopOnError }
+      return {
+        gone: uid => throttle.forget(uid),
+        async reconcile(runtime) {
+          const { object, log, client } = runtime
+          const { uid } = object.metadata
+          const inside = createContext(runtime, {
+            kind,
+            declared,
+            kinds,
+            finalizer,
+            childFinalizer,
+            isHeld,
+            usual,
+            credentials,
+          })
+          const { results, isToFinalize, isDeleting } = inside.context
+          const path = await engine.run(inside.context)
+          const done = results.consolidated()
+          const counters = results.counters() as Record<string, number>
+          onReport?.({ path, counters })
+          log.debug({ path, operations: results.toString().split('\n') }, 'went through its steps')
+          if (done.is === 'error' && isPassing(done.because?.error)) throw done.because?.error
+          if (isToFinalize && (done.is !== 'error' || isOverdue(object, options.finalizationDeadline, clock))) {
+            if (done.is === 'error') abandon(runtime, done)
+            await removeFinalizer(client, kind, inside.current(), finalizer)
+            log.info({ path }, done.is === 'error' ? 'let go, though it could not be finalized' : 'finalized')
+            throttle.forget(uid)
+            return
+          }
+          if (isDeleting && !isToFinalize) return
+          const standing = standingOf(inside, done)
+          await writeStatus(runtime, kind, inside, standing, clock)
+          if (done.is !== 'error') {
+            throttle.forget(uid)
+            if (Object.keys(counters).some(code => isWorthTelling(code))) log.info({ path, ...counters }, 'reconciled')
+            return done.requeueAfter === undefined ? undefined : { requeueAfter: done.requeueAfter }
+          }
+          const failures = results.operations.filter(({ error }) => error !== undefined)
+          const after = throttle.failed(
+            uid,
+            failures.map(({ on, error }) => ({ on, kind: errorKind(error) })),
+          )
+          throw new RetryAfter(done.because?.error, Math.min(after, done.requeueAfter ?? after))
+        },
+      }
+    },
+  }
+}
+
+/** Somebody was faster, or the work was called off: nothing to tell a person. */
+function isPassing(error: unknown): boolean {
+  return (
+    error instanceof ShipmateError &&
+    (error.retry === 'fresh' || error.code === 'Aborted' || error.code === 'NotLeading')
+  )
+}
+
+function isWorthTelling(code: string): boolean {
+  return !['Registered', 'Mutated', 'Unchanged', 'Waiting', 'ComeBack'].includes(code)
+}
+
+function isOverdue(object: Snapshot<object>, deadline: number | undefined, clock: Clock): boolean {
+  const { deletionTimestamp } = object.metadata
+  return (
+    deadline !== undefined && deletionTimestamp !== undefined && clock.now() - Date.parse(deletionTimestamp) > deadline
+  )
+}
+
+function abandon<C extends object>({ event, object }: RuntimeContext<C>, { because }: Consolidated): void {
+  event(
+    'Warning',
+    'FinalizationAbandoned',
+    `${object.kind} ${object.metadata.name} is let go, as its deadline has passed; it could not be finalized: ${messageOf(because?.error)}`,
+  )
+}
+
+/** How things stand, in the words of conditions. Pure. */
+function standingOf<C extends object>({ context, waiting }: Inside<C>, { is, because }: Consolidated): Standing {
+  const failed = { reason: reasonOf(because?.error), message: `${because?.on}: ${messageOf(because?.error)}` }
+  if (context.isDeleting) {
+    return is === 'error'
+      ? { is: 'deleting', failed: true, reason: 'FinalizationFailed', message: failed.message }
+      : { is: 'deleting', failed: false, reason: 'Finalizing', message: 'It is being finalized.' }
+  }
+  switch (is) {
+    case 'givenUp':
+      return { is: 'givenUp', reason: 'GivenUp', message: because?.note ?? '' }
+    case 'error':
+      return { is: isForAPerson(because?.error) ? 'stalled' : 'failing', ...failed }
+    case 'success': {
+      const first = waiting.find(({ failed }) => failed) ?? waiting[0]
+      if (!first) return { is: 'ready' }
+      return { is: first.failed ? 'stalled' : 'waiting', reason: first.reason, message: first.message }
+    }
+  }
+}
+
+/** Trying again does not help until somebody changes something. */
+function isForAPerson(error: unknown): boolean {
+  return error instanceof TerminalError || (error instanceof ShipmateError && error.retry === 'never')
+}
+
+/** One CamelCase word. */
+function reasonOf(error: unknown): string {
+  const kind = errorKind(error)
+  return /^[A-Z][A-Za-z]*$/.test(kind) && kind !== 'Error' ? kind : 'Failed'
+}
+
+async function writeStatus<C extends object>(
+  { client, object }: RuntimeContext<C>,
+  kind: Kind<C>,
+  { context, wanted, current }: Inside<C>,
+  standing: Standing,
+  clock: Clock,
+): Promise<void> {
+  const before = ((object as { status?: Record<string, unknown> }).status ?? {}) as Record<string, unknown>
+  const draft = context.status as Record<string, unknown>
+  const now = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`
+  const { generation } = object.metadata
+  const conditions = withConditions(
+    (before['conditions'] ?? []) as Condition[],
+    [...wanted, ...conditionsFor(standing)],
+    { now, generation },
+  )
+  // What was taken out of the draft goes.
+  const gone = Object.fromEntries(
+    Object.keys(before)
+      .filter(key => !(key in draft))
+      .map(key => [key, null]),
+  )
+  const status = { ...gone, ...draft, conditions, observedGeneration: generation }
+  try {
+    await client.status(kind, current(), status as Parameters<typeof client.status<C>>[2], {
+      fieldValidation: 'Strict',
+    })
+  } catch (error) {
+    // It went meanwhile: there is nobody to tell.
+    if (!(error instanceof NotFound)) throw error
+  }
+}
