@@ -18,10 +18,6 @@ export const ours = programs[0]?.name ?? ''
 export function judge(n: number, figures: ReadonlyMap<string, Figures>): Verdict[] {
   const own = figures.get(ours)
   const go = figures.get(reference)
-  const atMost = (rule: string, value: number | undefined, limit: number | undefined, unit: string): Verdict => {
-    if (value === undefined || limit === undefined) return { rule, measured: 'not measured', isMet: undefined }
-    return { rule, measured: `${value.toFixed(2)}${unit} ≤ ${limit.toFixed(2)}${unit}`, isMet: value <= limit }
-  }
   const ratio = (rule: string, of: (figures: Figures) => number | undefined, limit: number) => {
     const [a, b] = [own && of(own), go && of(go)]
     return atMost(rule, a !== undefined && b !== undefined ? a / b : undefined, limit, 'x')
@@ -37,6 +33,12 @@ export function judge(n: number, figures: ReadonlyMap<string, Figures>): Verdict
     atMost('no write after a restart', own?.restart?.writes, 0, ''),
     atMost('no idle request but watches and leases', idle && idle.gets + idle.writes + idle.lists, 0, ''),
   ]
+}
+
+/** @param value undefined, as the limit, when it was not measured */
+export function atMost(rule: string, value: number | undefined, limit: number | undefined, unit: string): Verdict {
+  if (value === undefined || limit === undefined) return { rule, measured: 'not measured', isMet: undefined }
+  return { rule, measured: `${value.toFixed(2)}${unit} ≤ ${limit.toFixed(2)}${unit}`, isMet: value <= limit }
 }
 
 /** Requests for single objects, divided by how many Widgets there are. */

@@ -19,7 +19,7 @@ export function peakMegabytes(pid: number): number {
   return (kib * 1024) / 1e6 + childrenOf(pid).reduce((sum, child) => sum + peakMegabytes(child), 0)
 }
 
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   return read(pid, `task/${pid}/children`).split(' ').filter(Boolean).map(Number)
 }
 

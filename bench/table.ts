@@ -62,7 +62,7 @@ export function verdictTable(verdicts: Verdict[]): string {
 }
 
 /** The first column to the left, the others to the right, the first line underlined. */
-function lines(cells: string[][]): string {
+export function lines(cells: string[][]): string {
   const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map(line => line[column]?.length ?? 0)))
   const text = cells.map(line =>
     line.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  '),
