@@ -17,6 +17,7 @@ import { dependencies } from './tools/dependencies.ts'
 
 const root = import.meta.dirname
 const entries = {
+  toolkit: 'controller/toolkit/index.ts',
   kube: 'controller/kube/index.ts',
   runtime: 'controller/runtime/index.ts',
   cli: 'cli/main.ts',

@@ -94,6 +94,7 @@ export class Manager {
   readonly #working: CachedClient
   readonly #controllers: Controller<object>[] = []
   readonly #tasks: Task[] = []
+  readonly #early: Task[] = []
   readonly #checks = new Map<string, () => string | undefined>()
   readonly #stopping = new AbortController()
   readonly #ready = Promise.withResolvers<void>()
@@ -196,6 +197,12 @@ export class Manager {
     return this
   }
 
+  /** Runs from the start on, whether this process leads or not. One that throws is logged, and ends nothing else. */
+  onStart(task: Task): this {
+    this.#early.push(task)
+    return this
+  }
+
   /** Runs while this process leads. One that throws stops the manager. */
   task(task: Task): this {
     this.#tasks.push(task)
@@ -236,6 +243,11 @@ export class Manager {
       await this.#serve()
       cache = this.cache.run(watching.signal)
       void this.#announce()
+      for (const task of this.#early) {
+        task(this.#stopping.signal).catch(error =>
+          this.log.logger.error({ err: error }, `what runs from the start on failed: ${messageOf(error)}`),
+        )
+      }
       const work = this.election
         ? this.election.run(lead => this.#lead(lead), this.#stopping.signal)
         : this.#lead(this.#stopping.signal)

@@ -1,0 +1,109 @@
+/**
+ * What an operator may do on the cluster, from what it declares that it watches and writes: no rule is wider. Pure.
+ *
+ * - Its custom resource: read, the status written, and patched where there is a finalizer.
+ * - Each kind of child: read, applied (create and patch), deleted.
+ * - Besides: its lease, events, and the CRDs, to notice one that comes later or differs.
+ * What its hooks do beyond that stands in `permissions`.
+ */
+import { stringify } from 'yaml'
+import type { Kind } from '../kube/kind.ts'
+import { Pod } from '../kube/kinds.ts'
+import type { Reconciler } from './reconciler.ts'
+
+export interface PolicyRule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly verbs: readonly string[]
+  readonly resourceNames?: readonly string[] | undefined
+}
+
+export interface Rbac {
+  /** For a ClusterRole, or for a Role in each namespace that is watched. */
+  readonly rules: PolicyRule[]
+  /** For a Role in the operator's own namespace: its lease. */
+  readonly own: PolicyRule[]
+}
+
+const reading = ['get', 'list', 'watch']
+
+// biome-ignore lint/suspicious/noExplicitAny: rules follow from reconcilers of any kind.
+export function rbacOf(operators: readonly Reconciler<any>[], { lease }: { readonly lease: string }): Rbac {
+  const rules = operators.flatMap(({ kind, kinds, isHeld, options }) => [
+    rule(kind, isHeld ? [...reading, 'patch'] : reading),
+    rule(kind, ['patch'], 'status'),
+    // Where the server enforces it, owning something that blocks its owner's deletion needs this.
+    ...(kinds.length > 0 ? [rule(kind, ['update'], 'finalizers')] : []),
+    ...kinds.map(child => rule(child, [...reading, 'create', 'patch', 'delete'])),
+    ...(options.pods ? [rule(Pod, reading)] : []),
+    ...(options.permissions ?? []),
+  ])
+  return {
+    rules: merged([
+      ...rules,
+      { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
+      { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: reading },
+    ]),
+    own: [
+      { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
+      { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'update'], resourceNames: [lease] },
+    ],
+  }
+}
+
+/** The account of an operator, and what it may do, as objects to apply. @param namespace the operator's own */
+export function rbacManifests(
+  { rules, own }: Rbac,
+  { name, namespace }: { readonly name: string; readonly namespace: string },
+): object[] {
+  const apiVersion = 'rbac.authorization.k8s.io/v1'
+  const apiGroup = 'rbac.authorization.k8s.io'
+  const subjects = [{ kind: 'ServiceAccount', name, namespace }]
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } },
+    { apiVersion, kind: 'ClusterRole', metadata: { name }, rules },
+    {
+      apiVersion,
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup, kind: 'ClusterRole', name },
+      subjects,
+    },
+    { apiVersion, kind: 'Role', metadata: { name, namespace }, rules: own },
+    {
+      apiVersion,
+      kind: 'RoleBinding',
+      metadata: { name, namespace },
+      roleRef: { apiGroup, kind: 'Role', name },
+      subjects,
+    },
+  ]
+}
+
+/** The same as YAML, marked as generated. */
+export function rbacYaml(rbac: Rbac, place: { readonly name: string; readonly namespace: string }): string {
+  const documents = rbacManifests(rbac, place).map(object => stringify(object, { lineWidth: 0 }))
+  return `# Generated from what the operator declares: shipmate gen rbac. Do not edit.\n${documents.join('---\n')}`
+}
+
+function rule({ group, plural }: Kind, verbs: readonly string[], subresource?: string): PolicyRule {
+  return { apiGroups: [group], resources: [subresource ? `${plural}/${subresource}` : plural], verbs }
+}
+
+/** One rule for each resource, with all its verbs; those that name objects stay as they are. */
+function merged(rules: readonly PolicyRule[]): PolicyRule[] {
+  const named = rules.filter(({ resourceNames }) => resourceNames)
+  const verbs = new Map<string, Set<string>>()
+  for (const { apiGroups, resources, verbs: given } of rules.filter(({ resourceNames }) => !resourceNames)) {
+    for (const group of apiGroups)
+      for (const resource of resources) {
+        const key = `${group} ${resource}`
+        verbs.set(key, new Set([...(verbs.get(key) ?? []), ...given]))
+      }
+  }
+  const all = [...verbs].map(([key, given]): PolicyRule => {
+    const [group = '', resource = ''] = key.split(' ')
+    return { apiGroups: [group], resources: [resource], verbs: [...given] }
+  })
+  return [...all, ...named]
+}
