@@ -111,6 +111,11 @@ export type ErrorCode = keyof typeof errorCodes
 
 /** Reasons of events and conditions, as in `event.reason`. */
 export const reasons = {
+  CrdOutdated: {
+    means: "The cluster's CRD lacks something that the operator was written for.",
+    retried: true,
+    todo: 'Run the command that the message names.',
+  },
   HotLoop: {
     means: 'The same object is written again and again without getting further.',
     retried: true,

@@ -66,9 +66,13 @@ const delayedFor = 1000
 export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
   const { cr, client, log, signal, results, registry, childFinalizer } = around
 
+  function isAbsent({ resource }: Entry<C>): boolean {
+    return resource.options.optional === true && !client.isServed(resource.kind)
+  }
+
   async function fetched(entry: Entry<C>): Promise<void> {
     if (entry.isFetched) return
-    entry.peer = await client.find(entry.resource.kind, entry.ref)
+    entry.peer = isAbsent(entry) ? undefined : await client.find(entry.resource.kind, entry.ref)
     entry.isFetched = true
   }
 
@@ -88,6 +92,7 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
   }
 
   async function create(entry: Entry<C>): Promise<void> {
+    if (isAbsent(entry)) return results.add({ code: 'Absent', on: entry.index })
     refuseWhileDeleting(entry)
     const { object, requeueAfter } = expectedFor(entry)
     // Not by force: what the cache does not show yet may be somebody else's.
@@ -188,6 +193,7 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
 
   function readiness(entry: Entry<C>): Readiness {
     const { resource, peer } = entry
+    if (isAbsent(entry)) return { ready: true, reason: 'KindAbsent', message: `${entry.index} is left out` }
     if (!peer) return { ready: false, reason: 'Missing', message: `${entry.index} is not there yet` }
     const said = resource.options.ready?.(peer, cr) ?? readinessOf(resource.kind, peer)
     if (typeof said !== 'boolean') return said
@@ -223,7 +229,7 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
           results.add({ code: 'CreateDelayed', on: entry.index, requeueAfter: delayedFor })
           continue
         }
-        created++
+        if (!isAbsent(entry)) created++
       }
       const code = entry.peer ? 'UpdateFailed' : 'CreateFailed'
       const isDone = await attempt(entry, code, () => update(entry))
@@ -245,6 +251,22 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
   /** Children that the toolkit has made for this custom resource, of every kind. */
   function made(): { kind: Kind; child: Snapshot }[] {
     return around.kinds.flatMap(kind => client.owned(kind, cr as Snapshot).map(child => ({ kind, child })))
+  }
+
+  /** Registered ones without an owner reference, as far as they are there. */
+  function unowned(): { kind: Kind; child: Snapshot }[] {
+    return registry.all().flatMap(({ resource: { kind, options }, peer }) => {
+      return peer && options.owner === false ? [{ kind, child: peer }] : []
+    })
+  }
+
+  /** Those that carry our finalizer, also without an owner reference: nobody else would let them go. */
+  async function carrying(): Promise<{ kind: Kind; child: Snapshot }[]> {
+    const others = around.declared.filter(({ options }) => options.owner === false && options.finalizer)
+    const found = others.map(async one => ({ kind: one.kind, child: await client.find(one.kind, refOf(one, cr)) }))
+    return [...made(), ...(await Promise.all(found))].flatMap(({ kind, child }) =>
+      child && hasFinalizer(child, childFinalizer) ? [{ kind, child }] : [],
+    )
   }
 
   function declarationOf(kind: Kind, child: Snapshot): AnyResource<C> | undefined {
@@ -308,15 +330,14 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
       }
     },
     async releaseAllResources() {
-      for (const { kind, child } of made()) {
-        if (!hasFinalizer(child, childFinalizer)) continue
+      for (const { kind, child } of await carrying()) {
         const declaration = declarationOf(kind, child)
         if (declaration) await release(declaration, child, `${kind.kind} ${child.metadata.name}`)
       }
     },
     readiness,
     held: () =>
-      made().flatMap(({ kind, child }) => {
+      [...made(), ...unowned()].flatMap(({ kind, child }) => {
         const by = isBeingDeleted(child) ? heldBy(child, childFinalizer) : undefined
         return by === undefined ? [] : [`${kind.kind} ${child.metadata.name} ${by}`]
       }),

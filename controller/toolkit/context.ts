@@ -47,7 +47,10 @@ export interface BasicContext<C extends object> {
   event(type: 'Normal' | 'Warning', reason: string, note: string): void
   /** A condition of the operator's own. */
   condition(wanted: Wanted): void
-  /** Nothing failed, but it is not ready: Ready is False with this reason, and it is looked at again when something changes. */
+  /**
+   * Nothing failed, but it is not ready: Ready is False with this reason, and it is looked at again when something changes. In CRFinalizer: the finalizer stays
+   * until then.
+   */
   waitFor(reason: string, message: string): void
   /** Ends this reconciliation, without an error. */
   giveUp(reason: string, options?: { requeueAfter?: number }): never
@@ -96,6 +99,8 @@ export interface Context<C extends object> extends BasicContext<C> {
 export interface Inside<C extends object> {
   readonly context: Context<C>
   readonly wanted: readonly Wanted[]
+  /** What hooks wait for. */
+  readonly waits: readonly { readonly reason: string; readonly message: string }[]
   /** What is not ready, of the children too; `failed`: and only a person can mend it. */
   readonly waiting: readonly {
     readonly reason: string
@@ -224,6 +229,7 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
   return {
     context,
     wanted,
+    waits: waiting,
     current: () => current,
     get waiting() {
       const held = care.held().map(message => ({ reason: 'ChildHeld', message }))

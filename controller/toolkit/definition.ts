@@ -77,9 +77,12 @@ export interface StandardStatus {
 }
 
 /** All that a status has is optional when it is read. */
-type StatusShape<T extends z.ZodObject> = {
-  [K in Exclude<keyof z.output<T>, keyof StandardStatus>]?: z.output<T>[K] | undefined
-} & StandardStatus
+type StatusShape<T extends z.ZodObject> =
+  z.output<T> extends Record<string, never>
+    ? StandardStatus
+    : {
+        [K in keyof z.output<T> as K extends keyof StandardStatus ? never : K]?: z.output<T>[K] | undefined
+      } & StandardStatus
 
 /** The objects of a kind: `spec` with defaults filled in, `status` as far as it was written. */
 export interface ResourceShape<S extends z.ZodObject, T extends z.ZodObject> {

@@ -2,11 +2,16 @@
  * Reconcilers as a process: watches, leader election, metrics, health, signals.
  */
 import { Counter } from 'prom-client'
-import type { Kind, Snapshot } from '../kube/kind.ts'
+import { type Kind, keyOf, type Snapshot } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
 import { createManager, type Manager, type ManagerOptions, predicates } from '../runtime/index.ts'
+import { guardCrd } from './crd/guard.ts'
+import type { Crd } from './crd/manifest.ts'
+import { refOf } from './expected.ts'
+import { hashAnnotation } from './hash.ts'
 import { selects } from './pods.ts'
 import type { Reconciler } from './reconciler.ts'
+import type { AnyResource } from './resource.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a process has reconcilers of many kinds.
 type AnyReconciler = Reconciler<any>
@@ -44,7 +49,7 @@ export function managerFor(
 
 /** Adds an operator to a manager of one's own. */
 export function addTo<C extends object>(manager: Manager, reconciler: Reconciler<C>): void {
-  const { kind, options, kinds } = reconciler
+  const { kind, options, kinds, optionalKinds } = reconciler
   const name = nameOf(reconciler)
   const { operations, paths } = countersOf(manager)
   const uids = new Map<string, string>()
@@ -58,7 +63,20 @@ export function addTo<C extends object>(manager: Manager, reconciler: Reconciler
     },
   })
   const controller = manager.controller(kind, { name, concurrency: options.concurrency, when: isNews })
-  for (const owned of kinds) controller.owns(owned, { when: isNews })
+  if ('crd' in kind) guardCrd(manager, kind as Kind & { crd(): Crd }, manager.clock)
+  for (const metric of options.metrics ?? []) manager.metrics.registry.registerMetric(metric)
+  for (const owned of kinds) controller.owns(owned, { when: isNews, optional: optionalKinds.includes(owned) })
+  for (const child of options.resources ?? []) {
+    const optional = optionalKinds.includes(child.kind)
+    if (child.options.owner === false)
+      controller.watches(child.kind, object => namersOf(manager, kind, child, object), { when: isNews, optional })
+  }
+  for (const owned of optionalKinds) {
+    manager.cache.informer(owned).onServed(isServed => {
+      for (const { metadata } of manager.cache.informer(kind).list())
+        controller.trigger(metadata, `${owned.kind} is ${isServed ? 'served' : 'no longer served'}`)
+    })
+  }
   if (options.pods) controller.watches(Pod, pod => ownersOf(manager, kinds, kind, pod as Snapshot))
   controller
     .reconcile(context => {
@@ -69,6 +87,7 @@ export function addTo<C extends object>(manager: Manager, reconciler: Reconciler
       const key = `${ref.namespace}/${ref.name}`
       const uid = uids.get(key)
       if (uid) gone(uid)
+      options.gone?.(ref)
       uids.delete(key)
     })
 }
@@ -82,6 +101,18 @@ const isNews = any(byOthers, deletion, specChanged, labelsChanged, annotationsCh
 
 function specChanged(change: Parameters<typeof generationChanged>[0]): boolean {
   return change.object.metadata.generation !== undefined && generationChanged(change)
+}
+
+/** Whose child without an owner reference it is: that of the custom resources from which its name follows. */
+function namersOf<C extends object>(
+  manager: Manager,
+  kind: Kind<C>,
+  child: AnyResource<C>,
+  { metadata }: Snapshot,
+): { name: string; namespace?: string | undefined }[] {
+  if (metadata.annotations?.[hashAnnotation] === undefined) return []
+  const all = manager.cache.peek(kind)?.list() ?? []
+  return all.flatMap(cr => (keyOf(refOf(child, cr)) === keyOf(metadata) ? [cr.metadata] : []))
 }
 
 /** Whose workload a pod belongs to: the custom resources that control a workload which selects it. */

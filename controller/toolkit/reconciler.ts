@@ -4,13 +4,14 @@
  * - Basic: registers children and creates them, all or so many at a time. What is there is left alone.
  * - Advanced: also works out what each should be, updates what differs, deletes what nothing asks for any more.
  *
- * Guarantees: one status write for each reconciliation, and only if something changed; the finalizer goes only when finalization succeeded, or its deadline has
- * passed; a Conflict is no failure; the same failure again is tried at growing intervals.
+ * Guarantees: one status write for each reconciliation, and only if something changed; the finalizer goes only when finalization succeeded and nothing is waited
+ * for, or its deadline has passed; a Conflict is no failure; the same failure again is tried at growing intervals.
  */
+import type { Metric } from 'prom-client'
 import { type Clock, systemClock } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { NotFound } from '../kube/errors.ts'
-import type { Kind, Snapshot } from '../kube/kind.ts'
+import type { Kind, Ref, Snapshot } from '../kube/kind.ts'
 import type { CredentialsSource } from '../kube/kubeconfig.ts'
 import { type Result, RetryAfter, type Context as RuntimeContext, TerminalError } from '../runtime/index.ts'
 import { type Condition, conditionsFor, type Standing, withConditions } from './conditions.ts'
@@ -18,6 +19,7 @@ import { type BasicContext, type Context, createContext, type Inside } from './c
 import type { Engine } from './engine.ts'
 import { removeFinalizer } from './finalizers.ts'
 import { freeStyle } from './freestyle.ts'
+import type { PolicyRule } from './rbac.ts'
 import type { AnyResource } from './resource.ts'
 import { type Consolidated, errorKind } from './results.ts'
 import { stepper } from './stepper.ts'
@@ -40,6 +42,12 @@ export interface ReconcilerOptions<C extends object> {
   readonly maxCreation?: number | undefined
   /** Leave the other children alone once one has failed. Default false. */
   readonly stopOnError?: boolean | undefined
+  /** What the hooks do on the cluster besides, as rules of a Role; `shipmate gen rbac` adds them to those that follow from the rest. */
+  readonly permissions?: readonly PolicyRule[] | undefined
+  /** Metrics of the operator's own (prom-client), served beside the others. Made with `registers: []`: the process has a registry of its own. */
+  readonly metrics?: readonly Metric[] | undefined
+  /** A custom resource is gone: forget what was kept of it in this process, as in a metric. Best effort; what must not be left behind needs a finalizer. */
+  gone?(ref: Ref): void
   /** Reconciliations at once. Default 10. */
   readonly concurrency?: number | undefined
   readonly throttle?: ThrottleOptions | undefined
@@ -75,6 +83,8 @@ export interface Reconciler<C extends object> {
   readonly options: ReconcilerOptions<C>
   /** Every kind of child. */
   readonly kinds: readonly Kind[]
+  /** Those of them that may be absent from the cluster. */
+  readonly optionalKinds: readonly Kind[]
   /** Whether it puts a finalizer on the custom resource. */
   readonly isHeld: boolean
   readonly finalizer: string
@@ -107,11 +117,16 @@ function createReconciler<C extends object>(
 ): Reconciler<C> {
   const declared = options.resources ?? []
   const kinds = [...new Set<Kind>([...declared.map(resource => resource.kind), ...(options.owns ?? [])])]
+  const required = [
+    ...declared.filter(({ options }) => !options.optional).map(({ kind }) => kind),
+    ...(options.owns ?? []),
+  ]
+  const optionalKinds = kinds.filter(one => !required.includes(one))
   const isHeld = engine.finalizes || declared.some(resource => resource.options.finalizer !== undefined)
   const finalizer = options.finalizer ?? `${kind.group}/finalizer`
   const childFinalizer = `${kind.group}/child`
   return {
-    ...{ kind, options, kinds, isHeld, finalizer },
+    ...{ kind, options, kinds, optionalKinds, isHeld, finalizer },
     connect({ clock = systemClock, random, credentials = () => undefined, onReport } = {}) {
       const throttle = createThrottle({ clock, random, ...options.throttle })
       const usual = { maxCreation: options.maxCreation, stopOnError: options.stopOnError }
@@ -137,10 +152,13 @@ function createReconciler<C extends object>(
           onReport?.({ path, counters })
           log.debug({ path, operations: results.toString().split('\n') }, 'went through its steps')
           if (done.is === 'error' && isPassing(done.because?.error)) throw done.because?.error
-          if (isToFinalize && (done.is !== 'error' || isOverdue(object, options.finalizationDeadline, clock))) {
-            if (done.is === 'error') abandon(runtime, done)
+          const isFinalized = isToFinalize && done.is !== 'error' && inside.waits.length === 0
+          if (isFinalized || (isToFinalize && isOverdue(object, options.finalizationDeadline, clock))) {
+            if (!isFinalized) abandon(runtime, done, inside)
+            // Who has conditions of its own may want to show that they came to their end.
+            if (inside.wanted.length > 0) await writeStatus(runtime, kind, inside, standingOf(inside, done), clock)
             await removeFinalizer(client, kind, inside.current(), finalizer)
-            log.info({ path }, done.is === 'error' ? 'let go, though it could not be finalized' : 'finalized')
+            log.info({ path }, isFinalized ? 'finalized' : 'let go, though it could not be finalized')
             throttle.forget(uid)
             return
           }
@@ -173,7 +191,7 @@ function isPassing(error: unknown): boolean {
 }
 
 function isWorthTelling(code: string): boolean {
-  return !['Registered', 'Mutated', 'Unchanged', 'Waiting', 'ComeBack'].includes(code)
+  return !['Registered', 'Mutated', 'Unchanged', 'Waiting', 'Absent', 'ComeBack'].includes(code)
 }
 
 function isOverdue(object: Snapshot<object>, deadline: number | undefined, clock: Clock): boolean {
@@ -183,21 +201,26 @@ function isOverdue(object: Snapshot<object>, deadline: number | undefined, clock
   )
 }
 
-function abandon<C extends object>({ event, object }: RuntimeContext<C>, { because }: Consolidated): void {
+function abandon<C extends object>(
+  { event, object }: RuntimeContext<C>,
+  { is, because }: Consolidated,
+  { waits }: Inside<C>,
+): void {
+  const why = is === 'error' ? messageOf(because?.error) : waits[0]?.message
   event(
     'Warning',
     'FinalizationAbandoned',
-    `${object.kind} ${object.metadata.name} is let go, as its deadline has passed; it could not be finalized: ${messageOf(because?.error)}`,
+    `${object.kind} ${object.metadata.name} is let go, as its deadline has passed; it could not be finalized: ${why}`,
   )
 }
 
 /** How things stand, in the words of conditions. Pure. */
-function standingOf<C extends object>({ context, waiting }: Inside<C>, { is, because }: Consolidated): Standing {
+function standingOf<C extends object>({ context, waits, waiting }: Inside<C>, { is, because }: Consolidated): Standing {
   const failed = { reason: reasonOf(because?.error), message: `${because?.on}: ${messageOf(because?.error)}` }
   if (context.isDeleting) {
     return is === 'error'
       ? { is: 'deleting', failed: true, reason: 'FinalizationFailed', message: failed.message }
-      : { is: 'deleting', failed: false, reason: 'Finalizing', message: 'It is being finalized.' }
+      : { is: 'deleting', failed: false, reason: 'Finalizing', message: 'It is being finalized.', ...waits[0] }
   }
   switch (is) {
     case 'givenUp':

@@ -43,6 +43,11 @@ export interface ResourceOptions<C extends object, T extends object> {
   readonly owner?: boolean | undefined
   /** Take over an object of that name that somebody else has made. Default false: that is an error. */
   readonly adopt?: boolean | undefined
+  /**
+   * Its kind may be absent from the cluster, as that of another operator: then it is left out, counts as ready, and is made as soon as the CRD is there.
+   * `client.isServed(KIND)` tells. Default false: without the kind nothing is done at all.
+   */
+  readonly optional?: boolean | undefined
   /** Whether it does its work, where the kind itself does not tell. Default: as kstatus has it. */
   ready?(live: Snapshot<T>, cr: Snapshot<C>): boolean | Readiness
   /** Called before it goes, by whatever way; it is held until this succeeds. */

@@ -16,6 +16,7 @@ export const operations = {
   CreateDelayed: 'waits, as enough others were created at once',
   CreateFailed: 'could not be created',
   Waiting: 'waits for what it depends on',
+  Absent: 'is left out, as the cluster does not serve its kind',
   Leaving: 'is being deleted',
   Unchanged: 'is as it should be',
   Updated: 'was changed to what it should be',

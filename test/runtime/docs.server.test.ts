@@ -19,6 +19,7 @@ import {
   Lease,
   ServiceAccount,
 } from '../../controller/kube/kinds.ts'
+import { accountConfig } from '../fixtures/account.ts'
 
 const kubeconfig = inject('kubeconfig')
 const root = join(import.meta.dirname, '../..')
@@ -90,16 +91,8 @@ describe.skipIf(!kubeconfig)('the operator in docs/runtime.md', () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'websites' },
       subjects: [{ kind: 'ServiceAccount', ...ref }],
     })
-    const { token } = await access.client.token(ref)
-    const { server, tls } = await access.credentials.current()
-    const config = {
-      'current-context': 'here',
-      contexts: [{ name: 'here', context: { cluster: 'here', user: 'websites' } }],
-      clusters: [{ name: 'here', cluster: { server, 'certificate-authority-data': btoa(tls.ca ?? '') } }],
-      users: [{ name: 'websites', user: { token } }],
-    }
     const file = join(folder, 'kubeconfig')
-    await writeFile(file, JSON.stringify(config))
+    await writeFile(file, await accountConfig(access, ref))
     return file
   }
 

@@ -438,6 +438,45 @@ describe('finalization', () => {
   })
 })
 
+describe('a child without an owner reference', () => {
+  const free = (more: Partial<MutableOptions<Widget, Map>> = {}) =>
+    settings({ name: cr => `${cr.metadata.name}-free`, owner: false, ...more })
+  const freeRef = { ...ref, name: 'a-free' }
+
+  it('is put back as any other when somebody changes or deletes it', async () => {
+    const operator = operate({}, { resources: [free()] })
+    await world.widget('a', 'one')
+    await world.until('a ready Widget', isReady)
+    expect(find(ConfigMap, freeRef)?.metadata.ownerReferences).toBeUndefined()
+    await world.client.patch(ConfigMap, freeRef, { merge: { data: { value: 'theirs' } } })
+    await world.until('our value', () => find(ConfigMap, freeRef)?.data?.value === 'one')
+    await world.client.delete(ConfigMap, freeRef)
+    await world.until('a new one', () => find(ConfigMap, freeRef)?.data?.value === 'one')
+    expect(operator.needless).toEqual([])
+  })
+
+  it('goes in CRFinalizer, and its own finalizer runs', async () => {
+    const released: string[] = []
+    const child = free({ finalizer: ({ object }) => void released.push(object.metadata.name) })
+    operate({ CRFinalizer: ({ register, deleteResource }) => deleteResource(register(child)) }, { resources: [child] })
+    await world.widget('a')
+    await world.until('a ready Widget', isReady)
+    await world.client.delete(world.widgets, ref)
+    await world.until('that both are gone', () => widget() === undefined && find(ConfigMap, freeRef) === undefined)
+    expect(released).toEqual(['a-free'])
+  })
+
+  it('is named when somebody else holds it', async () => {
+    operate({}, { resources: [free()] })
+    await world.widget('a')
+    await world.until('a ready Widget', isReady)
+    await world.client.patch(ConfigMap, freeRef, { merge: { metadata: { finalizers: ['theirs.example.com/hold'] } } })
+    await world.client.delete(ConfigMap, freeRef)
+    await world.until('that it is told', () => conditions().Ready?.reason === 'ChildHeld')
+    expect(conditions().Ready?.message).toContain('ConfigMap a-free is being deleted, and held by the finalizer')
+  })
+})
+
 describe('a basic reconciler', () => {
   it('creates what is missing, and leaves alone what is there', async () => {
     const reconciler = basicReconciler(world.widgets, { resources: [settings()] })

@@ -273,6 +273,21 @@ describe('loops and conditions', () => {
     expect(render(text, { tls: { secret: 's' }, size: 1 })).toEqual({ a: 1, b: 's', c: 1 })
   })
 
+  it('take null for what it is', () => {
+    const text = [
+      'a: {% if v %}1{% else %}2{% endif %}',
+      'b: {% if v == nil %}1{% else %}2{% endif %}',
+      'c: [{% for x in v %}{{ x }}{% endfor %}]',
+      'd: {{ v | default: "x" }}',
+      'e: {{ list | json }}',
+      'f: {{ list | compact }}',
+      'g: {% if v.w %}1{% else %}2{% endif %}',
+    ].join('\n')
+    expect(render(text, { v: null, list: [1, null] })).toEqual({
+      ...{ a: 2, b: 1, c: [], d: 'x', e: '[1,null]', f: [1], g: 2 },
+    })
+  })
+
   it('end when a value asks for too much', () => {
     expect(failure(() => render('a: [{% for i in (1..n) %}1,{% endfor %}]', { n: 1e9 }))).toContain('limit')
   })
