@@ -6,6 +6,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export interface Elf {
+  /** What processor it is for, as a number of the ELF standard: 62 is x86-64, 183 is AArch64. */
+  readonly machine: number
   /** The loader it is started by; none: it is a library, or statically linked. */
   readonly interpreter: string | undefined
   /** Names of libraries, as `libc.so.6`. */
@@ -50,6 +52,7 @@ function parse(read: (offset: number, size: number) => Buffer): Elf | undefined 
   const interpreter = segments.find(({ type }) => type === segment.interpreter)
   const dynamic = segments.find(({ type }) => type === segment.dynamic)
   return {
+    machine: header.readUInt16LE(18),
     interpreter: interpreter && text(read(interpreter.offset, interpreter.size), 0),
     ...(dynamic ? readDynamic(dynamic, segments, read) : { needed: [], folders: [] }),
   }

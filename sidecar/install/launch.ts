@@ -18,6 +18,12 @@ export const nodeFlags: readonly string[] = [
   '--expose-gc',
 ]
 
+/**
+ * What an application's image may have set for its own programs, and would hurt Node: libraries for another C library, options for another Node. Actions
+ * are given nothing of the agent's environment, so nothing is lost to them.
+ */
+export const unset: Readonly<Record<string, string>> = { LD_PRELOAD: '', NODE_OPTIONS: '' }
+
 /** One pool of memory instead of one a thread; and what is larger than 16 KiB, as V8's compiler asks for at the start, is given back at once. */
 export const nodeEnvironment: Readonly<Record<string, string>> = {
   MALLOC_ARENA_MAX: '1',

@@ -1,9 +1,9 @@
 /**
  * The loader and the libraries that a program needs to run anywhere, found as its own loader would find them.
  *
- * Guarantee: all of them, or a sentence that names the one that is missing.
+ * Guarantee: all of them, for the program's own processor, or a sentence that names the one that is missing.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { readElf } from './elf.ts'
 
@@ -22,10 +22,10 @@ const knownLoader = /^(ld-linux[-.\w]*|ld64|ld-musl-[\w]+)\.so\.\d+$/
 /** glibc loads these when a name is looked up, where they are files of their own. */
 const atLookUp = ['libnss_files.so.2', 'libnss_dns.so.2', 'libresolv.so.2']
 
-/** @param extra folders to look into first */
+/** @param extra folders to look into before those of the system */
 export function librariesOf(program: string, extra: readonly string[] = []): Libraries {
   const elf = readElf(program)
-  if (!elf) throw new CannotInstall(`${program} is no Linux program of 64 bits`)
+  if (!elf) throw new CannotInstall(`${program} is no Linux program of 64 bits, little endian`)
   const files = new Map<string, string>()
   if (elf.interpreter === undefined) return { loader: undefined, files }
   const name = basename(elf.interpreter)
@@ -33,9 +33,10 @@ export function librariesOf(program: string, extra: readonly string[] = []): Lib
     throw new CannotInstall(`${program} is started by ${elf.interpreter}, which is neither glibc's loader nor musl's`)
   }
   const isMusl = name.startsWith('ld-musl')
-  const folders = [...extra, ...usual(elf.interpreter), ...inUse()]
+  const folders = [...new Set([...extra, ...usual(elf.interpreter, isMusl ? 'musl' : 'gnu')])]
+  // As a loader does, it passes over one that is for another processor.
   const find = (wanted: string, first: readonly string[]) =>
-    [...first, ...folders].map(folder => join(folder, wanted)).find(path => existsSync(path))
+    [...first, ...folders].map(folder => join(folder, wanted)).find(path => isFor(elf.machine, path))
 
   const add = (path: string, user: string) => {
     const { needed, folders: own } = readElf(path) ?? { needed: [], folders: [] }
@@ -44,7 +45,9 @@ export function librariesOf(program: string, extra: readonly string[] = []): Lib
       // musl's loader is its C library as well.
       if (files.has(wanted) || wanted === name || (isMusl && wanted.startsWith('libc.'))) continue
       const found = find(wanted, first)
-      if (!found) throw new CannotInstall(`${wanted}, which ${user} needs, is in none of ${folders.join(', ')}`)
+      if (!found) {
+        throw new CannotInstall(`${wanted}, which ${user} needs, is in none of ${[...first, ...folders].join(', ')}`)
+      }
       files.set(wanted, found)
       add(found, wanted)
     }
@@ -59,20 +62,24 @@ export function librariesOf(program: string, extra: readonly string[] = []): Lib
   return { loader: { name, path }, files }
 }
 
-function usual(interpreter: string): string[] {
-  const triplets = ['/lib', '/usr/lib'].flatMap(folder => {
-    const names = existsSync(folder) ? readdirSync(folder) : []
-    return names.filter(name => /^\w+-linux-(gnu|musl)/.test(name)).map(name => join(folder, name))
-  })
-  return [dirname(interpreter), ...triplets, '/lib64', '/usr/lib64', '/lib', '/usr/lib', '/usr/local/lib']
-}
-
-/** Where the libraries of this very process came from, which is most likely the same program. */
-function inUse(): string[] {
+/** Where the libraries of this very process came from. */
+export function foldersInUse(): string[] {
   try {
     const paths = readFileSync('/proc/self/maps', 'utf8').match(/\/\S+\.so[.\d]*$/gm) ?? []
     return [...new Set(paths.map(path => dirname(path)))]
   } catch {
     return []
   }
+}
+
+function isFor(machine: number, path: string): boolean {
+  return Boolean(statSync(path, { throwIfNoEntry: false })?.isFile()) && readElf(path)?.machine === machine
+}
+
+function usual(interpreter: string, kind: 'gnu' | 'musl'): string[] {
+  const triplets = ['/lib', '/usr/lib'].flatMap(folder => {
+    const names = existsSync(folder) ? readdirSync(folder) : []
+    return names.filter(name => new RegExp(`^\\w+-linux-${kind}`).test(name)).map(name => join(folder, name))
+  })
+  return [dirname(interpreter), ...triplets, '/lib64', '/usr/lib64', '/lib', '/usr/lib', '/usr/local/lib']
 }
