@@ -2,7 +2,7 @@
  * Closes a test run: says which tests were skipped because something they need is not there, and how to have it, and then,
  * as the very last line, `N passed, N failed, N skipped`. Whatever makes the run fail counts as failed, not tests alone.
  */
-import type { Reporter, SerializedError, TestModule, Vitest } from 'vitest/node'
+import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vitest/node'
 import { needs } from './setup/needs.ts'
 
 interface Outcome {
@@ -33,11 +33,16 @@ export default class Closing implements Reporter {
       passed: inState('passed').length,
       failed: inState('failed').length + broken.length + unhandled.length,
       skipped: skipped.length,
-      wants: Object.entries(needs).flatMap(([name, need]) => {
-        const count = need.met ? 0 : skipped.filter(test => test.project.name === name).length
-        if (count === 0) return []
-        return `${count} ${count === 1 ? 'test needs' : 'tests need'} ${need.what} and did not run: ${need.how}.`
-      }),
+      wants: [
+        ...Object.entries(needs).flatMap(([name, need]) => {
+          const count = need.met ? 0 : skipped.filter(test => test.project.name === name).length
+          if (count === 0) return []
+          return `${count} ${count === 1 ? 'test needs' : 'tests need'} ${need.what} and did not run: ${need.how}.`
+        }),
+        ...reasons(
+          skipped.filter(test => Object.entries(needs).every(([name, need]) => need.met || test.project.name !== name)),
+        ),
+      ],
     }
     if (this.#isWatching) this.#print(0)
   }
@@ -50,4 +55,13 @@ export default class Closing implements Reporter {
     process.stdout.write(`\n${[...wants, `${passed} passed, ${failures} failed, ${skipped} skipped`].join('\n')}\n`)
     this.#outcome = undefined
   }
+}
+
+/** Why tests were skipped that say so in their names, or that of a suite around them: `… (skipped: REASON)`. */
+function reasons(skipped: TestCase[]): string[] {
+  const found = skipped.flatMap(test => test.fullName.match(/\(skipped: (.+?)\)( > |$)/)?.[1] ?? [])
+  const counts = Map.groupBy(found, reason => reason)
+  return [...counts].map(
+    ([reason, { length }]) => `${length} ${length === 1 ? 'test' : 'tests'} did not run: ${reason}.`,
+  )
 }
