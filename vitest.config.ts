@@ -26,6 +26,7 @@ const kinds: Kind[] = [
   {
     name: 'package',
     include: ['test/{cli,package}/**/*.test.ts'],
+    exclude: ['test/**/*.{server,node,chaos}.test.ts'],
     globalSetup: ['./test/setup/build.ts'],
     setupFiles: ['./test/setup/built.ts'],
     testTimeout: 120_000,
@@ -46,6 +47,8 @@ const kinds: Kind[] = [
 ]
 
 export default defineConfig({
+  // `shipmate` is the source, as it is to the type check: what examples import needs no build.
+  resolve: { tsconfigPaths: true },
   test: {
     reporters: ['default', './test/reporter.ts'],
     env: { SHIPMATE_SEED: seed ?? '1', SHIPMATE_SCHEDULES: schedules ?? (seed ? '1' : '20') },

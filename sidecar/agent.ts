@@ -5,7 +5,6 @@
  * force. What it tells, it tells in the order in which it happened.
  */
 import { randomUUID } from 'node:crypto'
-import { chmod } from 'node:fs/promises'
 import type { Clock } from '../shared/clock.ts'
 import { type Action, defaults } from '../shared/lifecycle/model.ts'
 import type { Logger } from '../shared/log.ts'
@@ -15,7 +14,7 @@ import type { Agent } from './api.ts'
 import { hashOfFile } from './calls/file.ts'
 import type { Config } from './config/examine.ts'
 import { createConfigStore } from './config/store.ts'
-import { endRuns, waitForBound } from './drain.ts'
+import { endRuns, timeLimit, waitForBound, within } from './drain.ts'
 import { createEvents } from './events.ts'
 import { type Fault, noFault } from './faults.ts'
 import { ownIdentity } from './init/identity.ts'
@@ -25,11 +24,11 @@ import { createPreStop, type PreStop } from './prestop.ts'
 import { createProbes } from './probes/scheduler.ts'
 import { stepsOf } from './runs/admit.ts'
 import type { Bounds } from './runs/bounds.ts'
-import { makeFolder } from './runs/folder.ts'
 import { createRuns, type Runs } from './runs/runs.ts'
 import type { AuthMode } from './server/gate.ts'
 import { startServers } from './server/servers.ts'
 import { createState, type State } from './state.ts'
+import { openStateFolder } from './state-folder.ts'
 import { version } from './version.ts'
 
 export interface AgentOptions {
@@ -63,8 +62,11 @@ export interface RunningAgent {
   readonly listening: Promise<{ api: string; public: string }>
   /** Takes no new runs, lets those in progress end, cancels what is left in time, and closes. */
   drain(): Promise<void>
-  /** Makes room for the next agent: runs that can go on without this one do. */
-  replace(): Promise<void>
+  /**
+   * Makes room for the next agent: runs that can go on without this one do, those that cannot are waited for. False if `signal` was aborted meanwhile: nothing is
+   * closed then, and a drain can follow.
+   */
+  replace(signal?: AbortSignal): Promise<boolean>
   /** Lets go of everything at once; runs go on. */
   close(): Promise<void>
 }
@@ -86,22 +88,18 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   recovered.promise.catch(() => {})
   let inside: Inside | undefined
   let config: Config | undefined
-  const within = (): Inside => {
+  const opened = (): Inside => {
     if (!inside) throw new Problem('Unavailable', 'The journal is still being read.')
     return inside
   }
 
-  await makeFolder(stateDir)
-  // The root of a volume may be another's; then what is in it is ours alone, but its names are not.
-  await chmod(stateDir, 0o700).catch(() =>
-    log.warn({ stateDir }, 'the state folder is not ours; name a folder inside it, so that it can be kept from others'),
-  )
+  await openStateFolder(stateDir, log)
 
   const tellState = () => {
     if (inside) events.publish({ type: 'state', state: podState() })
   }
   const podState = (): PodState => {
-    const { journal, state } = within()
+    const { journal, state } = opened()
     return {
       ...state.current(),
       probes: probes.view(),
@@ -139,7 +137,9 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       }),
     onChange(next) {
       config = next
-      probes.set(next.spec.probes ?? [])
+      const declared = next.spec.probes ?? []
+      probes.set(declared)
+      metrics.declared(declared.map(({ name }) => name))
       noteFiles(next).catch(error => log.warn({ err: error }, 'the files that reloads wait for could not be noted'))
       inside?.state.refresh()
       tellState()
@@ -152,14 +152,14 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     state: () => podState(),
     actions: () => (config?.spec.actions ?? []).map(viewOfAction),
     features: () => ({ protocol: 1, features: features() }),
-    runs: () => within().runs.list(),
-    run: id => within().runs.get(id),
-    put: (id, body) => within().runs.put(id, body),
-    drop: id => within().runs.drop(id),
-    cancel: id => within().runs.cancel(id),
-    settle: (id, body) => within().runs.settle(id, body),
-    verify: body => within().runs.verify(body),
-    log: (id, offset, limit) => within().runs.log(id, offset, limit),
+    runs: () => opened().runs.list(),
+    run: id => opened().runs.get(id),
+    put: (id, body) => opened().runs.put(id, body),
+    drop: id => opened().runs.drop(id),
+    cancel: id => opened().runs.cancel(id),
+    settle: (id, body) => opened().runs.settle(id, body),
+    verify: body => opened().runs.verify(body),
+    log: (id, offset, limit) => opened().runs.log(id, offset, limit),
     events,
     async preStop() {
       const { preStop } = await recovered.promise.catch(() => ({ preStop: undefined }))
@@ -173,7 +173,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       return [
         ...(inside ? [] : ['the journal is being recovered']),
         ...(config ? [] : [`the configuration: ${store.refused() ?? `${options.config} is not there`}`]),
-        ...(config && !probes.settled() ? ['probes that have not answered yet'] : []),
+        ...(probes.awaited().length > 0 ? [`probes that have not answered yet: ${probes.awaited().join(', ')}`] : []),
         ...(inside?.journal.failure === undefined ? [] : [`the journal cannot be written: ${inside.journal.failure}`]),
       ]
     },
@@ -197,6 +197,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       journal,
       podUid: pod.uid,
       config: () => config,
+      held: () => state.held(),
       onRun(run) {
         events.publish({ type: 'run', run })
         state.refresh()
@@ -220,7 +221,6 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       journal,
       runs,
       action: () => config?.spec.preStop,
-      onSucceeded: state.stopped,
     })
     inside = { journal, runs, state, preStop }
     await runs.recover()
@@ -246,7 +246,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
 
   /** What a later reload compares with: the content when the file was first seen. */
   async function noteFiles({ spec }: Config): Promise<void> {
-    const { journal } = within()
+    const { journal } = opened()
     const files: Record<string, string> = {}
     for (const { fileChanged } of (spec.actions ?? []).flatMap(stepsOf)) {
       const path = fileChanged?.path
@@ -262,13 +262,18 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     public: servers.public,
     listening,
     async drain() {
-      await endRuns(within().runs, clock, log, options.drainTimeoutMs)
-      await servers?.drain()
+      const limit = timeLimit(clock, options.drainTimeoutMs)
+      await endRuns(opened().runs, clock, log, limit)
+      // What is still being served, a verify for instance, may take longer than there is time.
+      const isAnswered = await within(Promise.resolve(servers?.drain()), clock, limit.left())
+      if (!isAnswered) log.warn({}, 'draining: calls are cut off, as the time is up')
       await close()
     },
-    async replace() {
-      await waitForBound(within().runs, clock, log, options.drainTimeoutMs)
+    async replace(signal) {
+      const limit = timeLimit(clock, options.drainTimeoutMs)
+      if (!(await waitForBound(opened().runs, clock, log, limit, signal))) return false
       await close()
+      return true
     },
     close,
   }

@@ -2,7 +2,7 @@
  * The program in the sidecar's image, one CommonJS file: `sidecar …`, `install-agent DIR`, and `init exec …`, which does what shipmate-init does
  * where there is none. `shipmate` loads this same file for these words.
  *
- * Guarantee: of the three only the one that is asked for is evaluated.
+ * Guarantee: of the three only the one that is asked for is evaluated. An agent that has drained, or was replaced, ends the process itself.
  */
 import { systemClock } from '../shared/clock.ts'
 import { messageOf } from '../shared/errors.ts'

@@ -11,10 +11,21 @@ import type { Runs } from './runs/runs.ts'
 /** What the last SIGKILL, and the writing down of the end, may take beyond the grace, in milliseconds. */
 const margin = 500
 
+export interface TimeLimit {
+  /** All of it, in milliseconds. */
+  readonly timeoutMs: number
+  /** What is left of it; not less than 0. */
+  left(): number
+}
+
+/** Counts from now. */
+export function timeLimit(clock: Clock, timeoutMs: number): TimeLimit {
+  const until = clock.monotonic() + timeoutMs
+  return { timeoutMs, left: () => Math.max(until - clock.monotonic(), 0) }
+}
+
 /** Takes no new runs. Those in progress go on until the time, less their cancel grace, is up; then they are cancelled. */
-export async function endRuns(runs: Runs, clock: Clock, log: Logger, timeoutMs: number): Promise<void> {
-  const began = clock.monotonic()
-  const left = () => timeoutMs - (clock.monotonic() - began)
+export async function endRuns(runs: Runs, clock: Clock, log: Logger, { timeoutMs, left }: TimeLimit): Promise<void> {
   runs.refuse('The sidecar is stopping.')
   const grace = Math.max(
     0,
@@ -30,19 +41,28 @@ export async function endRuns(runs: Runs, clock: Clock, log: Logger, timeoutMs: 
   log.error({ runs: runs.inProgress().map(({ id }) => id) }, 'draining: these runs did not end in time')
 }
 
-/** Takes no new runs, and waits for those that this agent carries out itself. */
-export async function waitForBound(runs: Runs, clock: Clock, log: Logger, timeoutMs: number): Promise<void> {
+/** Takes no new runs, and waits for those that this agent carries out itself. False as soon as `signal` is aborted. */
+export async function waitForBound(
+  runs: Runs,
+  clock: Clock,
+  log: Logger,
+  { left }: TimeLimit,
+  signal?: AbortSignal,
+): Promise<boolean> {
   runs.refuse('The sidecar is being replaced; ask again in a moment.')
   const bound = runs.bound()
   log.info({ waitingFor: bound, leaving: runs.inProgress().map(({ id }) => id) }, 'being replaced: runs go on')
-  await within(Promise.all(bound.map(id => runs.ended(id))), clock, timeoutMs)
+  const given = Promise.all(bound.map(id => runs.ended(id)))
+  await within(signal ? Promise.race([given, aborted(signal)]) : given, clock, left())
+  return !signal?.aborted
 }
 
 async function allEnded(runs: Runs, clock: Clock, timeoutMs: number): Promise<boolean> {
   return within(Promise.all(runs.inProgress().map(({ id }) => runs.ended(id))), clock, timeoutMs)
 }
 
-async function within(work: Promise<unknown>, clock: Clock, timeoutMs: number): Promise<boolean> {
+/** Whether it is done in time. */
+export async function within(work: Promise<unknown>, clock: Clock, timeoutMs: number): Promise<boolean> {
   const waiting = new AbortController()
   try {
     return await Promise.race([
@@ -52,4 +72,12 @@ async function within(work: Promise<unknown>, clock: Clock, timeoutMs: number): 
   } finally {
     waiting.abort()
   }
+}
+
+/** Resolves when it is. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }

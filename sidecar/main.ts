@@ -1,7 +1,8 @@
 /**
  * `shipmate sidecar`: starts the agent, and ends it as signals say.
  *
- * Guarantees: SIGTERM and SIGINT drain, SIGHUP makes room for the next agent; both end with 0. A second SIGTERM changes nothing. Standard output has nothing but the log.
+ * Guarantees: SIGTERM and SIGINT drain, SIGHUP makes room for the next agent; both end with 0, and the process with them, whatever still hangs. SIGTERM while it
+ * makes room drains after all; a second one changes nothing. Standard output has nothing but the log.
  */
 import { accessSync, constants } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -10,11 +11,12 @@ import { messageOf } from '../shared/errors.ts'
 import { createLog, levels } from '../shared/log.ts'
 import { type AgentOptions, type RunningAgent, startAgent } from './agent.ts'
 import { checkConfig } from './config/check.ts'
+import { aborted } from './drain.ts'
 import { Misuse, parseOptions, usage } from './options.ts'
 import { askPreStop } from './prestop-client.ts'
 import { OptionsError } from './server/servers.ts'
 
-/** @param argv what follows the word `sidecar`; answers the exit code. The rest is for tests. */
+/** @param argv what follows the word `sidecar`; answers the exit code, unless an agent has run: that ends the process. The rest is for tests. */
 export async function sidecar(
   argv: readonly string[],
   forTests: Pick<AgentOptions, 'fault' | 'bounds'> = {},
@@ -30,14 +32,17 @@ export async function sidecar(
       case 'prestop':
         return await askPreStop(asked.stateDir)
       case 'run':
-        return await run({ ...asked.options, ...forTests })
+        process.exit(await run({ ...asked.options, ...forTests }))
     }
   } catch (error) {
     const isMisuse = error instanceof Misuse || error instanceof OptionsError
-    process.stderr.write(`shipmate sidecar: ${messageOf(error)}${isMisuse ? '; see shipmate sidecar --help' : ''}\n`)
+    process.stderr.write(`shipmate sidecar: ${messageOf(error)}${isMisuse ? seeHelp(messageOf(error)) : ''}\n`)
     return isMisuse ? 2 : 1
   }
 }
+
+const seeHelp = (sentence: string) =>
+  sentence.endsWith('?') ? ' See shipmate sidecar --help.' : '; see shipmate sidecar --help'
 
 function check(file: string): number {
   const { lines, isUsable } = checkConfig(file)
@@ -48,22 +53,28 @@ function check(file: string): number {
 async function run(options: Omit<AgentOptions, 'init' | 'clock' | 'log'>): Promise<number> {
   const level = levels.find(one => one === process.env['LOG_LEVEL'])
   const { logger: log } = createLog({ level })
-  const asked = Promise.withResolvers<'drain' | 'replace'>()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => asked.resolve('drain'))
-  process.on('SIGHUP', () => asked.resolve('replace'))
+  const draining = new AbortController()
+  const replacing = Promise.withResolvers<void>()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => draining.abort())
+  process.on('SIGHUP', () => replacing.resolve())
   // Its successor, after one that died while it drained: shipmate-init says so.
-  if (process.env['SHIPMATE_DRAIN']) asked.resolve('drain')
+  if (process.env['SHIPMATE_DRAIN']) draining.abort()
   process.on('unhandledRejection', error =>
     log.error({ err: error }, 'a promise was rejected, and nobody was there; this is a defect'),
   )
 
+  if (options.pod.uid === '')
+    log.warn(
+      {},
+      'POD_UID is empty: no call can say which pod it is meant for, and runs of preStop are named without it',
+    )
   const running: RunningAgent = await startAgent({ ...options, init: wrapperCommand(), clock: systemClock, log })
   log.info({ public: running.public, auth: options.auth, pod: options.pod }, 'started')
   running.listening.then(({ api, public: open }) => log.info({ api, public: open }, 'listening'))
-  const how = await asked.promise
-  if (how === 'drain') await running.drain()
-  else await running.replace()
-  log.info({}, how === 'drain' ? 'drained' : 'left to its successor')
+  await Promise.race([aborted(draining.signal), replacing.promise])
+  const isReplaced = !draining.signal.aborted && (await running.replace(draining.signal))
+  if (!isReplaced) await running.drain()
+  log.info({}, isReplaced ? 'left to its successor' : 'drained')
   return 0
 }
 

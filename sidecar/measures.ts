@@ -22,6 +22,8 @@ export interface MeasuresOptions {
 }
 
 export interface Measures {
+  /** These are the probes from now on; others are on the page no longer. */
+  declared(probes: readonly string[]): void
   probed(name: string, probe: ProbeState): void
   ended(run: Run): void
   answered(answer: Answered): void
@@ -66,6 +68,8 @@ export function createMeasures({ inside, events, readers, refused, state }: Meas
   const seq = registry.gauge('shipmate_sidecar_events_seq', 'The number of the last event.')
   const eventReaders = registry.gauge('shipmate_sidecar_event_readers', 'Readers of events.')
 
+  const probed = new Set<string>()
+
   info.set(1, { version: version() })
   registry.beforePage(() => {
     const { journal, runs: all } = inside() ?? {}
@@ -81,7 +85,16 @@ export function createMeasures({ inside, events, readers, refused, state }: Meas
   })
 
   return {
+    declared(names) {
+      for (const probe of probed) {
+        if (names.includes(probe)) continue
+        probes.remove({ probe })
+        failures.remove({ probe })
+        probed.delete(probe)
+      }
+    },
     probed(probe, { ok, failures: failed }) {
+      probed.add(probe)
       probes.set(ok === null ? -1 : Number(ok), { probe })
       if (failed > 0) failures.inc({ probe })
     },

@@ -15,10 +15,14 @@ export interface Counter<L extends string = never> {
   inc(...which: Which<L>): void
   /** Counts so many more; a negative number or NaN is not counted. */
   add(by: number, ...which: Which<L>): void
+  /** Forgets that series, as when what it is about is gone. */
+  remove(...which: Which<L>): void
 }
 
 export interface Gauge<L extends string = never> {
   set(value: number, ...which: Which<L>): void
+  /** Forgets that series. */
+  remove(...which: Which<L>): void
   /** Forgets every series, as when what they are about is gone. */
   clear(): void
 }
@@ -80,12 +84,17 @@ export function createRegistry(): Registry {
         const key = keyOf(labels, which)
         if (by >= 0) values.set(key, (values.get(key) ?? 0) + by)
       }
-      return { inc: (...[which]) => add(1, which), add: (by, ...[which]) => add(by, which) }
+      return {
+        inc: (...[which]) => add(1, which),
+        add: (by, ...[which]) => add(by, which),
+        remove: (...[which]) => void values.delete(keyOf(labels, which)),
+      }
     },
     gauge(name, help, labels = []) {
       const values = numbers(name, 'gauge', help, labels)
       return {
         set: (value, ...[which]) => void values.set(keyOf(labels, which), value),
+        remove: (...[which]) => void values.delete(keyOf(labels, which)),
         clear: () => values.clear(),
       }
     },

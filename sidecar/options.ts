@@ -1,8 +1,10 @@
 /**
- * The sidecar's command line. Pure, but for the environment that comes in.
+ * The sidecar's command line. Pure, but for the folder in which it was called.
  *
- * Guarantee: what cannot work is refused with one sentence that names the flag, its value and what would be accepted.
+ * Guarantees: what cannot work is refused with one sentence that names the flag, its value and what would be accepted. Every path is absolute, as what it names is
+ * also used from other folders.
  */
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../shared/duration.ts'
 import { suggestion } from '../shared/nearest.ts'
@@ -15,10 +17,10 @@ export const usage = `Usage: shipmate sidecar --config FILE --state-dir DIR [opt
 The agent beside an application: observes its state, and runs declared actions.
 
 Options:
-  --config FILE               states, probes, actions and preStop of a Lifecycle, as YAML or JSON; reloaded when it changes
+  --config FILE               states, probes, actions and preStop of a Lifecycle, or all of it, as YAML or JSON; reloaded when it changes
   --state-dir DIR             where runs are written down; on disk, and the agent's own
   --listen HOST:PORT          the API (default :7443; with --auth none 127.0.0.1:7443)
-  --public-listen HOST:PORT   /livez, /readyz, /metrics and /prestop (default :7080)
+  --public-listen HOST:PORT   /livez, /readyz, /metrics and /prestop (default :7080; with --auth none 127.0.0.1:7080)
   --auth mtls|token|none      who may ask (default mtls; none on loopback addresses only)
   --tls-dir DIR               tls.crt, tls.key, ca.crt and lifecycle.pub
   --token-file FILE           the bearer token
@@ -26,7 +28,7 @@ Options:
   --check-config FILE         say what is wrong with a configuration, and nothing else
   -h, --help                  print this help
 
-Environment: POD_NAME, POD_NAMESPACE, POD_UID, SHIPMATE_LIFECYCLE, LOG_LEVEL.
+Environment: POD_NAME, POD_NAMESPACE, POD_UID (needed but with --auth none), SHIPMATE_LIFECYCLE, LOG_LEVEL.
 Exit codes: 0 drained, 1 failed, 2 called the wrong way.
 
 Example:
@@ -60,7 +62,7 @@ export class Misuse extends Error {}
 
 export function parseOptions(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Asked {
   const { values, positionals } = parsed(argv)
-  const stateDir = values['state-dir']
+  const stateDir = absolute('state-dir', values['state-dir'])
   if (values.help) return { command: 'help' }
   if (positionals.length > 0) {
     if (positionals.length > 1 || positionals[0] !== 'prestop')
@@ -69,10 +71,14 @@ export function parseOptions(argv: readonly string[], env: Readonly<Record<strin
     return { command: 'prestop', stateDir }
   }
   if (values['check-config'] !== undefined) return { command: 'check', file: values['check-config'] }
-  if (values.config === undefined) throw new Misuse('--config is missing')
+  const config = absolute('config', values.config)
+  if (config === undefined) throw new Misuse('--config is missing')
   if (stateDir === undefined) throw new Misuse('--state-dir is missing')
   const auth = modes.find(mode => mode === (values.auth ?? 'mtls'))
   if (!auth) throw new Misuse(`--auth is "${values.auth}"; it must be one of ${modes.join(', ')}`)
+  const uid = env['POD_UID'] ?? ''
+  if (uid === '' && auth !== 'none')
+    throw new Misuse(`--auth ${auth} needs the variable POD_UID: every call names the pod that it is meant for`)
   const drain = values['drain-timeout'] ?? '30s'
   const drainTimeoutMs = parseDuration(drain)
   if (drainTimeoutMs === undefined)
@@ -80,26 +86,32 @@ export function parseOptions(argv: readonly string[], env: Readonly<Record<strin
   return {
     command: 'run',
     options: {
-      config: values.config,
+      config,
       stateDir,
       listen: values.listen ?? (auth === 'none' ? '127.0.0.1:7443' : ':7443'),
-      publicListen: values['public-listen'] ?? ':7080',
+      publicListen: values['public-listen'] ?? (auth === 'none' ? '127.0.0.1:7080' : ':7080'),
       auth,
-      tlsDir: values['tls-dir'],
-      tokenFile: values['token-file'],
+      tlsDir: absolute('tls-dir', values['tls-dir']),
+      tokenFile: absolute('token-file', values['token-file']),
       drainTimeoutMs,
-      pod: { name: env['POD_NAME'] ?? '', namespace: env['POD_NAMESPACE'] ?? '', uid: env['POD_UID'] ?? '' },
+      pod: { name: env['POD_NAME'] ?? '', namespace: env['POD_NAMESPACE'] ?? '', uid },
       lifecycle: env['SHIPMATE_LIFECYCLE'] ?? '',
     },
   }
 }
 
+/** An empty one, as of a variable that is not set, would be the folder in which it was called. */
+function absolute(option: string, path: string | undefined): string | undefined {
+  if (path === '') throw new Misuse(`--${option} is empty`)
+  return path === undefined ? undefined : resolve(path)
+}
+
 function parsed(argv: readonly string[]) {
   const { tokens } = parseArgs({ args: [...argv], options: flags, strict: false, allowPositionals: true, tokens: true })
-  const names = Object.keys(flags)
+  const names = Object.keys(flags).map(name => `--${name}`)
   for (const token of tokens) {
-    if (token.kind === 'option' && !names.includes(token.name))
-      throw new Misuse(`unknown option "${token.rawName}"${suggestion(token.name, names)}`)
+    if (token.kind === 'option' && !Object.hasOwn(flags, token.name))
+      throw new Misuse(`unknown option "${token.rawName}"${suggestion(token.rawName, names)}`)
   }
   try {
     return parseArgs({ args: [...argv], options: flags, allowPositionals: true })

@@ -1,5 +1,7 @@
 /**
  * `shipmate sidecar prestop`: asks the agent to do what is to be done before the pod ends, and waits for it. What `shipmate-init prestop` does.
+ *
+ * Guarantee: whoever looks on is told what is waited for, unless it is the agent's answer.
  */
 import { request } from 'node:http'
 import { sleep, systemClock } from '../shared/clock.ts'
@@ -13,6 +15,7 @@ const retryEvery = 250
 /** Answers the exit code. */
 export async function askPreStop(stateDir: string): Promise<number> {
   let lost = systemClock.monotonic()
+  let isTold = false
   for (;;) {
     const answer = await ask(socketOf(stateDir))
     if (answer === 200) return 0
@@ -24,6 +27,12 @@ export async function askPreStop(stateDir: string): Promise<number> {
     if (systemClock.monotonic() - lost > patience) {
       process.stderr.write(`shipmate sidecar prestop: no agent answers on ${socketOf(stateDir)}: ${answer.reason}\n`)
       return 1
+    }
+    if (!isTold) {
+      process.stderr.write(
+        `shipmate sidecar prestop: no agent answers on ${socketOf(stateDir)} yet: ${answer.reason}; waiting ${patience / 1000} s for one\n`,
+      )
+      isTold = true
     }
     await sleep(systemClock, retryEvery)
   }

@@ -2,6 +2,7 @@
  * What happens when Kubernetes ends the pod: the lifecycle's preStop action, once, after everything else has been cancelled.
  *
  * Guarantees: `post` resolves, whatever goes wrong, since a pod's end waits for it. Several at once are one. A stranger who only waits starts nothing.
+ * What has succeeded, whoever asked for it and whichever agent saw its end, is not run again until a guard turns true.
  */
 import { type Clock, sleep } from '../shared/clock.ts'
 import type { Logger } from '../shared/log.ts'
@@ -19,7 +20,6 @@ export interface PreStopOptions {
   readonly runs: Runs
   /** The action to run, if one is declared. */
   readonly action: () => string | undefined
-  readonly onSucceeded: () => Promise<void>
 }
 
 export interface PreStop {
@@ -27,7 +27,7 @@ export interface PreStop {
   wait(signal: AbortSignal): Promise<void>
 }
 
-export function createPreStop({ podUid, clock, log, journal, runs, action, onSucceeded }: PreStopOptions): PreStop {
+export function createPreStop({ podUid, clock, log, journal, runs, action }: PreStopOptions): PreStop {
   let serving: Promise<void> | undefined
   let came: () => void = () => {}
   let hasCome = new Promise<void>(resolve => {
@@ -36,36 +36,42 @@ export function createPreStop({ podUid, clock, log, journal, runs, action, onSuc
   const prefix = `prestop.${podUid || 'none'}.`
 
   async function serve(): Promise<void> {
-    const name = action()
     const going = runs.inProgress().find(run => run.id.startsWith(prefix))
-    if (going) {
-      log.info({ run: going.id }, 'preStop: its run from before is still going on')
-    } else {
-      if (name === undefined || journal.memory.memo.stopped) {
-        log.info({}, name === undefined ? 'preStop: no action is declared' : 'preStop: has succeeded already')
-        return
-      }
-    }
-    const id = going?.id ?? (await begin(name ?? ''))
+    if (going) log.info({ run: going.id }, 'preStop: its run from before is still going on')
+    const id = going?.id ?? (await begin())
+    if (id === undefined) return
     await runs.ended(id)
     const { phase, error } = runs.get(id)
     log.info({ run: id, phase, error }, 'preStop: its run has ended')
-    if (phase === 'Succeeded') await onSucceeded()
   }
 
-  /** Nobody else begins a run from the first cancel on. */
-  async function begin(name: string): Promise<string> {
+  /** Nobody else begins a run from the first cancel on. Undefined if nothing is left to do. */
+  async function begin(): Promise<string | undefined> {
+    const name = action()
+    if (name === undefined) {
+      log.info({}, 'preStop: no action is declared')
+      return undefined
+    }
+    if (hasSucceeded(name)) return undefined
     const number = journal.memory.memo.preStops + 1
     const id = `${prefix}${number}`
     runs.reserve(id)
     try {
       await cancelAll()
+      // One of those may have been the same action, and done.
+      if (hasSucceeded(name)) return undefined
       await journal.append({ t: 'memo', memo: { preStops: number } }, { needed: true })
       await runs.put(id, { action: name }, { isOwn: true })
       return id
     } finally {
       runs.reserve(undefined)
     }
+  }
+
+  function hasSucceeded(name: string): boolean {
+    const has = journal.memory.memo.stopped === name
+    if (has) log.info({}, 'preStop: has succeeded already')
+    return has
   }
 
   async function cancelAll(): Promise<void> {

@@ -29,8 +29,8 @@ export interface State {
   current(): Observed
   /** Decides anew. */
   refresh(): void
-  /** A preStop run has succeeded: until a guard turns true, there is nothing left to stop. */
-  stopped(): Promise<void>
+  /** The states whose guards hold; null as long as that is not known. */
+  held(): readonly string[] | null
 }
 
 export function createState({ clock, log, journal, probes, lifecycle, inProgress, onChange }: StateOptions): State {
@@ -41,7 +41,7 @@ export function createState({ clock, log, journal, probes, lifecycle, inProgress
     role: null,
     run: null,
   }
-  let held: string[] = []
+  let held: string[] | null = null
 
   function refresh(): void {
     const before = observed
@@ -63,7 +63,7 @@ export function createState({ clock, log, journal, probes, lifecycle, inProgress
     })
     if (isKnown) {
       held = compiled.guards.filter(({ guard }) => guard.holds({ probes: seen, run })).map(guard => guard.state)
-      note(guardHeld, memo)
+      note(guardHeld, held, memo)
     }
     const isSame = state === before.state && reason === before.reason
     observed = {
@@ -85,12 +85,14 @@ export function createState({ clock, log, journal, probes, lifecycle, inProgress
   }
 
   /** What must be known after a restart as well. */
-  function note(guardHeld: boolean, memo: Memo): void {
+  function note(guardHeld: boolean, holding: readonly string[], memo: Memo): void {
     const change: Partial<Memo> = {}
     if (guardHeld && !memo.everHeld) Object.assign(change, { everHeld: true })
-    if (memo.stopped) {
-      if (held.some(state => !memo.held.includes(state))) Object.assign(change, { stopped: false, held: [] })
-      else if (held.length < memo.held.length) Object.assign(change, { held })
+    if (memo.stopped !== null) {
+      const { held: before } = memo
+      if (before === null) Object.assign(change, { held: holding })
+      else if (holding.some(state => !before.includes(state))) Object.assign(change, { stopped: null, held: [] })
+      else if (holding.length < before.length) Object.assign(change, { held: holding })
     }
     if (Object.keys(change).length > 0)
       remember(change).catch(error => log.warn({ err: error }, 'what was observed could not be written down'))
@@ -105,6 +107,6 @@ export function createState({ clock, log, journal, probes, lifecycle, inProgress
   return {
     current: () => observed,
     refresh,
-    stopped: () => remember({ stopped: true, held }),
+    held: () => held,
   }
 }

@@ -93,6 +93,11 @@ export class CachedClient {
     return (await this.live.list(kind, listOptions)).map(object => snapshot(object))
   }
 
+  /** False while a watched kind is known not to be served, as its CRD is absent. No request. */
+  isServed(kind: Kind): boolean {
+    return this.#cache.peek(kind)?.isServed ?? true
+  }
+
   /** The objects that `owner` controls, from the cache. */
   owned<T extends object>(kind: Kind<T>, owner: Snapshot): Snapshot<T>[] {
     return this.#watched(kind).by('owner', owner.metadata.uid)

@@ -34,6 +34,8 @@ export class Informer<T extends object> {
   readonly #reflectors: { reflector: Reflector<T>; synced: boolean }[] = []
   readonly #synced = Promise.withResolvers<void>()
   readonly #settled = Promise.withResolvers<void>()
+  readonly #onServed = new Set<(isServed: boolean) => void>()
+  #isServed = true
   #running: Promise<void> | undefined
   #keepManager: string | undefined
   /** Undefined: all. */
@@ -103,6 +105,17 @@ export class Informer<T extends object> {
     return all.reduce((worst, one) => (order.indexOf(one.is) < order.indexOf(worst.is) ? one : worst))
   }
 
+  /** False while the kind is known not to be served. */
+  get isServed(): boolean {
+    return this.#isServed
+  }
+
+  /** Tells when the kind comes to be served, its objects read, and when it no longer is. Returns how to stop. */
+  onServed(listener: (isServed: boolean) => void): () => void {
+    this.#onServed.add(listener)
+    return () => void this.#onServed.delete(listener)
+  }
+
   get size(): number {
     return this.#store.size
   }
@@ -161,6 +174,11 @@ export class Informer<T extends object> {
     if (this.hasSynced) this.#synced.resolve()
     if (this.#reflectors.every(({ synced, reflector }) => synced || reflector.health.is === 'absent'))
       this.#settled.resolve()
+    const all = this.#reflectors.map(({ reflector }) => reflector.health.is)
+    const isServed = !all.includes('absent') && (this.#isServed || all.every(is => is === 'watching'))
+    if (isServed === this.#isServed) return
+    this.#isServed = isServed
+    for (const listener of this.#onServed) listener(isServed)
   }
 }
 

@@ -6,7 +6,7 @@
  */
 import { ShipmateError } from '../../shared/errors.ts'
 import type { CachedClient } from '../kube/cached.ts'
-import { Invalid } from '../kube/errors.ts'
+import { Invalid, NotFound } from '../kube/errors.ts'
 import { type Kind, keyOf, type Snapshot } from '../kube/kind.ts'
 import { type Logger, TerminalError } from '../runtime/index.ts'
 import { expectedOf, refOf } from './expected.ts'
@@ -60,6 +60,9 @@ export interface Care<C extends object> {
   held(): string[]
 }
 
+/** Said, since the server would leave a Job's pods where they are. */
+const withDependents = { propagation: 'Background' } as const
+
 /** How soon those that were delayed come. */
 const delayedFor = 1000
 
@@ -86,6 +89,12 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
       await work()
       return true
     } catch (error) {
+      if (entry.resource.options.optional && isOfNoKind(error)) {
+        // Its CRD has just gone: the cache will say so in a moment, and that is a reason to look again.
+        entry.peer = undefined
+        results.add({ code: 'Absent', on: entry.index })
+        return true
+      }
       results.add({ code, on: entry.index, error })
       return false
     }
@@ -142,6 +151,8 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
       })
     log.warn({ fields }, `${named}: it is deleted, to be created anew`)
     await client.delete(kind, peer, { propagation: options.recreate === 'Orphan' ? 'Orphan' : 'Background' })
+    // Whatever the old one had reached, the new one has not.
+    entry.peer = undefined
     results.add({ code: 'Recreated', on: entry.index, note: fields.join(', '), requeueAfter: delayedFor })
   }
 
@@ -155,7 +166,10 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
     try {
       const call: Release<C, object> = { object, cr, client, log, signal }
       await resource.options.finalizer?.(call)
-      await removeFinalizer(client, resource.kind, object, childFinalizer)
+      await removeFinalizer(client, resource.kind, object, childFinalizer).catch(error => {
+        // Let go already: the cache may show it a moment longer.
+        if (!(error instanceof NotFound)) throw error
+      })
       results.add({ code: 'Released', on })
     } catch (error) {
       results.add({ code: 'ReleaseFailed', on, error })
@@ -303,7 +317,7 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
       if (isBeingDeleted(peer)) return leave(entry, peer)
       await attempt(entry, 'DeleteFailed', async () => {
         refuseForeign(entry, peer)
-        await client.delete(entry.resource.kind, peer)
+        await client.delete(entry.resource.kind, peer, withDependents)
         results.add({ code: 'Deleted', on: entry.index })
       })
     },
@@ -318,7 +332,7 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
         const on = `${kind.kind} ${child.metadata.name}`
         try {
           if (!isBeingDeleted(child)) {
-            await client.delete(kind, child)
+            await client.delete(kind, child, withDependents)
             results.add({ code: 'Pruned', on })
           } else if (hasFinalizer(child, childFinalizer)) {
             const declaration = declarationOf(kind, child)
@@ -342,6 +356,11 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
         return by === undefined ? [] : [`${kind.kind} ${child.metadata.name} ${by}`]
       }),
   }
+}
+
+/** An apply finds no place for it: not for want of its namespace, so of its kind. */
+function isOfNoKind(error: unknown): boolean {
+  return error instanceof NotFound && error.answer.details?.kind !== 'namespaces'
 }
 
 function controllerUid(object: Snapshot): string | undefined {

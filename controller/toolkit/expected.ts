@@ -2,13 +2,15 @@
  * A child as it should be, worked out from its custom resource anew each time. Pure, but for what the user's functions do.
  *
  * Guarantees: what it answers is its own copy; it carries name, namespace, and the hash of the parts that count; neither a status nor anything that
- * only the server writes is in it.
+ * only the server writes is in it. A Secret's `stringData` is in `data`, as the server keeps it.
  */
 import { jsonProblem } from '../../shared/canonical.ts'
-import { type Applied, apiVersionOf, type Ref, type Snapshot } from '../kube/kind.ts'
+import { type Applied, apiVersionOf, type Kind, type Ref, type Snapshot } from '../kube/kind.ts'
+import { Secret } from '../kube/kinds.ts'
 import { TerminalError } from '../runtime/index.ts'
 import { type HashablePart, hashAnnotation, hashOfParts } from './hash.ts'
 import type { AnyResource, Editable } from './resource.ts'
+import { withStringData } from './workloads.ts'
 
 export interface Expected {
   readonly object: Applied
@@ -48,13 +50,19 @@ export function expectedOf<C extends object>(
     throw new TerminalError(
       `${indexOf(resource, ref, cr)} was renamed by mutateWithCR; its name comes from \`name\` alone`,
     )
-  const tidy = cleaned(object)
+  const tidy = cleaned(asStored(resource.kind, object))
   const wrong = jsonProblem(tidy)
   if (wrong) throw new TerminalError(`${indexOf(resource, ref, cr)}: ${wrong.path.join('.')}: ${wrong.message}`)
   const parts = options.getHashableRef?.(object, cr) ?? ['all']
   const hash = hashOfParts(tidy, parts)
   tidy.metadata.annotations = { ...tidy.metadata.annotations, [hashAnnotation]: hash }
   return { object: tidy as unknown as Applied, hash, parts, requeueAfter: asked?.requeueAfter }
+}
+
+/** In the form in which the server keeps it. */
+function asStored({ group, kind }: Kind, object: Editable<object>): Editable<object> {
+  if (group !== Secret.group || kind !== Secret.kind) return object
+  return withStringData(object as Parameters<typeof withStringData>[0]) as Editable<object>
 }
 
 function beginning<C extends object>({ kind, options }: AnyResource<C>, cr: Snapshot<C>, ref: Ref): Editable<object> {

@@ -153,11 +153,12 @@ function createReconciler<C extends object>(
           log.debug({ path, operations: results.toString().split('\n') }, 'went through its steps')
           if (done.is === 'error' && isPassing(done.because?.error)) throw done.because?.error
           const isFinalized = isToFinalize && done.is !== 'error' && inside.waits.length === 0
-          if (isFinalized || (isToFinalize && isOverdue(object, options.finalizationDeadline, clock))) {
+          if (isFinalized || (isToFinalize && leftOf(object, options.finalizationDeadline, clock) === 0)) {
             if (!isFinalized) abandon(runtime, done, inside)
             // Who has conditions of its own may want to show that they came to their end.
-            if (inside.wanted.length > 0) await writeStatus(runtime, kind, inside, standingOf(inside, done), clock)
-            await removeFinalizer(client, kind, inside.current(), finalizer)
+            const told =
+              inside.wanted.length > 0 && (await writeStatus(runtime, kind, inside, standingOf(inside, done), clock))
+            await removeFinalizer(client, kind, told || inside.current(), finalizer).catch(unlessGone)
             log.info({ path }, isFinalized ? 'finalized' : 'let go, though it could not be finalized')
             throttle.forget(uid)
             return
@@ -168,14 +169,20 @@ function createReconciler<C extends object>(
           if (done.is !== 'error') {
             throttle.forget(uid)
             if (Object.keys(counters).some(code => isWorthTelling(code))) log.info({ path, ...counters }, 'reconciled')
-            return done.requeueAfter === undefined ? undefined : { requeueAfter: done.requeueAfter }
+            const left = isToFinalize ? leftOf(object, options.finalizationDeadline, clock) : undefined
+            const requeueAfter = Math.min(
+              done.requeueAfter ?? Number.POSITIVE_INFINITY,
+              left ?? Number.POSITIVE_INFINITY,
+            )
+            return Number.isFinite(requeueAfter) ? { requeueAfter } : undefined
           }
           const failures = results.operations.filter(({ error }) => error !== undefined)
           const after = throttle.failed(
             uid,
             failures.map(({ on, error }) => ({ on, kind: errorKind(error) })),
           )
-          throw new RetryAfter(done.because?.error, Math.min(after, done.requeueAfter ?? after))
+          const error = done.because?.error
+          throw new RetryAfter(error, Math.max(Math.min(after, done.requeueAfter ?? after), askedOf(error)))
         },
       }
     },
@@ -194,11 +201,11 @@ function isWorthTelling(code: string): boolean {
   return !['Registered', 'Mutated', 'Unchanged', 'Waiting', 'Absent', 'ComeBack'].includes(code)
 }
 
-function isOverdue(object: Snapshot<object>, deadline: number | undefined, clock: Clock): boolean {
+/** Milliseconds until a finalization is overdue; undefined where it never is. */
+function leftOf(object: Snapshot<object>, deadline: number | undefined, clock: Clock): number | undefined {
   const { deletionTimestamp } = object.metadata
-  return (
-    deadline !== undefined && deletionTimestamp !== undefined && clock.now() - Date.parse(deletionTimestamp) > deadline
-  )
+  if (deadline === undefined || deletionTimestamp === undefined) return undefined
+  return Math.max(Date.parse(deletionTimestamp) + deadline - clock.now() + 1, 0)
 }
 
 function abandon<C extends object>(
@@ -240,6 +247,17 @@ function isForAPerson(error: unknown): boolean {
   return error instanceof TerminalError || (error instanceof ShipmateError && error.retry === 'never')
 }
 
+/** Let go already: the cache may show it a moment longer. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof NotFound)) throw error
+}
+
+/** How long whoever refused asks to wait. */
+function askedOf(error: unknown): number {
+  const { retryAfter } = (error ?? {}) as { retryAfter?: unknown }
+  return typeof retryAfter === 'number' ? retryAfter : 0
+}
+
 /** One CamelCase word. */
 function reasonOf(error: unknown): string {
   const kind = errorKind(error)
@@ -252,7 +270,7 @@ async function writeStatus<C extends object>(
   { context, wanted, current }: Inside<C>,
   standing: Standing,
   clock: Clock,
-): Promise<void> {
+): Promise<Snapshot<C> | undefined> {
   const before = ((object as { status?: Record<string, unknown> }).status ?? {}) as Record<string, unknown>
   const draft = context.status as Record<string, unknown>
   const now = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`
@@ -270,11 +288,12 @@ async function writeStatus<C extends object>(
   )
   const status = { ...gone, ...draft, conditions, observedGeneration: generation }
   try {
-    await client.status(kind, current(), status as Parameters<typeof client.status<C>>[2], {
+    return await client.status(kind, current(), status as Parameters<typeof client.status<C>>[2], {
       fieldValidation: 'Strict',
     })
   } catch (error) {
     // It went meanwhile: there is nobody to tell.
     if (!(error instanceof NotFound)) throw error
+    return undefined
   }
 }

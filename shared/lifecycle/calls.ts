@@ -66,7 +66,7 @@ export function actionFindings(action: Action, path: Path): Finding[] {
   ] as const) {
     found.push(...notReplaced(text, [...path, field]))
   }
-  found.push(...notReplaced(action.result?.file, [...path, 'result', 'file']))
+  found.push(...templateFindings(action.result?.file ?? '', params, 'argument', [...path, 'result', 'file']))
   found.push(...outputFindings(action.limits?.output, [...path, 'limits', 'output']))
   return found
 }

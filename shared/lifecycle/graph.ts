@@ -4,6 +4,7 @@
  * Guarantees: a path is a shortest one, and of those the first in the order in which `next` is written; it never leads through a Delete state, nor
  * through a transient state whose action would have to be guessed. Names that are not states are passed over: to name them is for validate.ts.
  */
+import { type Machine, successors } from '../machine.ts'
 import { isRequired } from '../params/schema.ts'
 import type { Action, LifecycleSpec } from './model.ts'
 
@@ -33,6 +34,8 @@ export interface Graph {
   /** In the order in which they are declared; the first is the initial one. */
   readonly nodes: readonly Node[]
   node(name: string): Node | undefined
+  /** The same as a state machine: an event is the state to which it leads. */
+  readonly machine: Machine<string, string>
   /** The transient state that lists an action. */
   transientOf(action: string): Node | undefined
   /** The states to pass from `from` to `to`, both included (one if they are the same), or undefined if there is no path. */
@@ -64,14 +67,16 @@ export function graphOf({ states = [], actions = [] }: Pick<LifecycleSpec, 'stat
   for (const node of nodes.toReversed()) {
     if (node.kind === 'transient') for (const action of node.actions) transient.set(action, node)
   }
+  const machine = successors(Object.fromEntries([...byName].map(([name, { next }]) => [name, next])))
   return {
     nodes,
+    machine,
     node: name => byName.get(name),
     transientOf: action => transient.get(action),
-    path: (from, to) => shortest(byName, from, to),
+    path: (from, to) => shortest(machine, byName, from, to),
     reachable(from) {
       const reached = new Set([...from].filter(name => byName.has(name)))
-      for (const name of reached) for (const next of byName.get(name)?.next ?? []) reached.add(next)
+      for (const name of reached) for (const next of machine.events(name)) reached.add(next)
       return reached
     },
   }
@@ -83,14 +88,19 @@ function isImplied(actions: readonly string[] | undefined, declared: ReadonlyMap
   return !Object.values(declared.get(only)?.params ?? {}).some(isRequired)
 }
 
-function shortest(byName: ReadonlyMap<string, Node>, from: string, to: string): string[] | undefined {
+function shortest(
+  machine: Machine<string, string>,
+  byName: ReadonlyMap<string, Node>,
+  from: string,
+  to: string,
+): string[] | undefined {
   if (!byName.has(from) || !byName.has(to)) return undefined
   const cameFrom = new Map<string, string | undefined>([[from, undefined]])
   for (const [name] of cameFrom) {
     if (name === to) break
     const node = byName.get(name)
     if (!node || (name !== from && !node.isPassable)) continue
-    for (const next of node.next) if (!cameFrom.has(next)) cameFrom.set(next, name)
+    for (const next of machine.events(name)) if (!cameFrom.has(next)) cameFrom.set(next, name)
   }
   if (!cameFrom.has(to)) return undefined
   const path: string[] = []

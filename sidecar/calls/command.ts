@@ -15,7 +15,7 @@ export interface CommandOptions {
   readonly command: readonly string[]
   /** The environment. PATH is the agent's unless it is declared. Default: PATH alone. */
   readonly env?: Readonly<Record<string, string>> | undefined
-  /** Default: the agent's own. */
+  /** Default: `/`, as for the command of a run. */
   readonly workingDir?: string | undefined
   /** Whom it runs as. Default: as the agent does. */
   readonly user?: { readonly uid: number; readonly gid?: number | undefined } | undefined
@@ -126,7 +126,7 @@ function start({ command, env, workingDir, user, stdin }: CommandOptions): Child
   const path = env?.['PATH'] ?? process.env['PATH']
   return spawn(program, args, {
     env: path === undefined ? { ...env } : { ...env, PATH: path },
-    ...(workingDir !== undefined && { cwd: workingDir }),
+    cwd: workingDir ?? '/',
     ...(user && { uid: user.uid }),
     ...(user?.gid !== undefined && { gid: user.gid }),
     stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],

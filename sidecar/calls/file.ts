@@ -1,5 +1,5 @@
 /**
- * The hash of a file's content, read piece by piece.
+ * A file of somebody else's: its beginning, or the hash of its content, read piece by piece.
  *
  * Guarantee: never waits for a pipe or a device.
  */
@@ -32,6 +32,16 @@ export async function openRegular(path: string): Promise<FileHandle | undefined>
   }
   await file.close()
   return undefined
+}
+
+/** The beginning of an open file, `limit` bytes at most. */
+export async function readStart(file: FileHandle, limit: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(limit)
+  for (let length = 0; ; ) {
+    const { bytesRead } = await file.read(bytes, length, limit - length, length)
+    length += bytesRead
+    if (bytesRead === 0 || length === limit) return bytes.subarray(0, length)
+  }
 }
 
 /** The hex SHA-256, or '' if there is no such file, or it cannot be read. */

@@ -5,6 +5,7 @@ import { hashOf } from '../../shared/canonical.ts'
 import { type CompiledLifecycle, compileLifecycle } from '../../shared/lifecycle/compile.ts'
 import type { LifecycleSpec } from '../../shared/lifecycle/model.ts'
 import { type Finding, validateLifecycle } from '../../shared/lifecycle/validate.ts'
+import { specOf } from './manifest.ts'
 import { type Parsed, parseConfig } from './parse.ts'
 
 /** A configuration in force. */
@@ -38,7 +39,7 @@ export function configHash({ states, probes, actions, preStop }: LifecycleSpec):
 
 /** Reads, validates and compiles a text. */
 export function examine(text: string): Examined {
-  const parsed = parseConfig(text)
+  const parsed = specOf(parseConfig(text))
   if (parsed.problems.length > 0) {
     return { config: undefined, problems: parsed.problems.map(problem => ({ ...problem, severity: 'error' })) }
   }

@@ -11,6 +11,7 @@ import type { Clock, Timer } from '../../shared/clock.ts'
 import type { Logger } from '../../shared/log.ts'
 import { type Config, type Examined, examineParsed, linesOf } from './examine.ts'
 import { keep, readKept } from './kept.ts'
+import { specOf } from './manifest.ts'
 import { parseConfig } from './parse.ts'
 import { signatureProblem } from './signature.ts'
 import { sourceOf } from './source.ts'
@@ -35,7 +36,7 @@ export interface ConfigStoreOptions {
     /** The lifecycle's name. */
     readonly name: string
   }
-  /** Another configuration came into force, or the first one. */
+  /** Another configuration came into force, or the first one; or FILE holds again what is in force, after it was refused. */
   onChange(config: Config): void
   /** What FILE holds is not in force, and why. Called once for each reason. */
   onRefused?(reason: string): void
@@ -75,11 +76,20 @@ export function createConfigStore(options: ConfigStoreOptions): ConfigStore {
   }
 
   const accept = (config: Config, isNew: boolean) => {
+    const wasRefused = isNew && refused !== undefined
     if (isNew) refused = undefined
-    if (config.hash === current?.hash) return
+    if (config.hash === current?.hash) {
+      if (wasRefused) restored(current)
+      return
+    }
     current = config
     if (isNew) unkept = config
     log.info({ file, configHash: config.hash, kept: !isNew }, 'configuration in force')
+    options.onChange(config)
+  }
+
+  const restored = (config: Config) => {
+    log.info({ file, configHash: config.hash }, 'the configuration in force is not refused any more')
     options.onChange(config)
   }
 
@@ -94,7 +104,7 @@ export function createConfigStore(options: ConfigStoreOptions): ConfigStore {
   }
 
   const examineTexts = ([text = '', sig = '', keys = '']: readonly string[]): Examined | { reason: string } => {
-    const parsed = parseConfig(text)
+    const parsed = specOf(parseConfig(text))
     const [wrong] = linesOf(
       file,
       parsed.problems.map(problem => ({ ...problem, severity: 'error' })),

@@ -288,16 +288,10 @@ int run_exec(int argc, char **argv)
 	run.end = (struct end){.cause = "exited", .code = -1};
 	run.timeout_at = run.kill_at = run.give_up_at = INT64_MAX;
 	run.outputs[0].fd = run.outputs[1].fd = -1;
-	if (read_secrets() != 0) {
-		say("error", "nothing was executed: secrets: %s", errno_name(errno));
-		return EXIT_UNCLAIMED;
-	}
+	if (read_secrets() != 0) return not_begun("secrets");
 	run.dir = open(options.dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	run.signals = signal_fd(signals, 2);
-	if (run.dir < 0 || run.signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-		say("error", "nothing was executed: %s: %s", options.dir_path, errno_name(errno));
-		return EXIT_UNCLAIMED;
-	}
+	if (run.dir < 0 || run.signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return not_begun(options.dir_path);
 	int claimed = claim(run.dir);
 	if (claimed != EXIT_DONE) return claimed;
 	log_open(&run.log, options.log_path, (uint64_t)options.log_offset, (uint64_t)options.log_head, (uint64_t)options.log_tail);

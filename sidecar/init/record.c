@@ -46,6 +46,16 @@ static int make_claim(int dir)
 	return failed == 0 ? fsync(dir) : -1;
 }
 
+int not_begun(const char *what)
+{
+	char line[512];
+	const char *why = errno_name(errno);
+	int length = snprintf(line, sizeof line, "%.400s: %s\n", what, why);
+	(void)write_all(1, line, (size_t)length);
+	say("error", "nothing was executed: %s: %s", what, why);
+	return EXIT_UNCLAIMED;
+}
+
 int claim(int dir)
 {
 	char spaces[RECORD_BYTES];
@@ -54,15 +64,11 @@ int claim(int dir)
 	if (faccessat(dir, "claim", F_OK, 0) == 0) return EXIT_CLAIMED;
 	if (make_claim(dir) != 0) {
 		if (errno == EEXIST) return EXIT_CLAIMED;
-		say("error", "nothing was executed: claim: %s", errno_name(errno));
-		return EXIT_UNCLAIMED;
+		return not_begun("claim");
 	}
 	fault("claim.synced");
 	reserve = create_synced(dir, "exit.new", O_TRUNC, spaces, sizeof spaces);
-	if (reserve < 0) {
-		say("error", "nothing was executed: exit.new: %s", errno_name(errno));
-		return EXIT_UNCLAIMED;
-	}
+	if (reserve < 0) return not_begun("exit.new");
 	fault("exitnew.synced");
 	return EXIT_DONE;
 }

@@ -13,6 +13,7 @@ struct end {
 };
 
 int claim(int dir); /* EXIT_DONE: the command is ours to execute */
+int not_begun(const char *what); /* says by errno why nothing was executed, to the log and on standard output, for the agent */
 int record_child(int dir, pid_t pid);
 int record_end(int dir, const struct end *end);
 

@@ -9,16 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The next 32-bit big-endian number; false if it is not there. */
+static bool take_number(const unsigned char *bytes, size_t length, size_t *at, size_t *number)
+{
+	const unsigned char *b = bytes + *at;
+	if (length - *at < 4) return false;
+	*number = (size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | b[3];
+	*at += 4;
+	return true;
+}
+
 int parse_secrets(struct secrets *secrets, const unsigned char *bytes, size_t length)
 {
+	size_t at = 0, count = 0;
 	memset(secrets, 0, sizeof *secrets);
 	secrets->list = calloc(length / 5 + 1, sizeof *secrets->list);
 	if (!secrets->list) return -1;
-	for (size_t at = 0; at < length;) {
-		if (length - at < 4) goto torn;
-		size_t n = (size_t)bytes[at] << 24 | (size_t)bytes[at + 1] << 16 | (size_t)bytes[at + 2] << 8 | bytes[at + 3];
-		at += 4;
-		if (n > length - at) goto torn;
+	/* Their number comes first: what ends before is cut off, be it with nothing said at all. */
+	if (!take_number(bytes, length, &at, &count)) goto torn;
+	for (; count > 0; count--) {
+		size_t n = 0;
+		if (!take_number(bytes, length, &at, &n) || n > length - at) goto torn;
 		if (n > 0) {
 			secrets->list[secrets->count++] = (struct secret){bytes + at, n};
 			secrets->first[bytes[at]] = true;
@@ -26,7 +37,7 @@ int parse_secrets(struct secrets *secrets, const unsigned char *bytes, size_t le
 		}
 		at += n;
 	}
-	return 0;
+	if (at == length) return 0;
 torn:
 	free(secrets->list);
 	secrets->list = NULL;

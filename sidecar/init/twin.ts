@@ -31,7 +31,7 @@ interface End {
 /** @param argv what follows `exec`; @returns what to exit with. Standard input is the secrets, the environment is the command's. */
 export async function execRun(argv: string[]): Promise<number> {
   const clock = systemClock
-  // First of all: until somebody listens, Node takes SIGUSR1 for itself.
+  // First of all: until somebody listens, Node takes SIGUSR1 for the wish to be debugged. Whoever cancels waits for the claim; --disable-sigusr1 would block it for good.
   const cancel = new AbortController()
   process.on('SIGUSR1', () => cancel.abort())
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined)
@@ -43,7 +43,7 @@ export async function execRun(argv: string[]): Promise<number> {
     if (!claim(options.dir, 'wrapper', clock)) return exitCode.claimed
     writeSynced(join(options.dir, 'exit.new'), 'w', ' '.repeat(recordBytes))
   } catch (error) {
-    return complain(exitCode.unclaimed, `nothing was executed: ${messageOf(error)}`)
+    return notBegun(messageOf(error))
   }
   const segments = createSegments({
     dir: options.log,
@@ -70,12 +70,18 @@ async function readSecrets(from: AsyncIterable<Buffer>): Promise<Buffer[]> {
   for await (const chunk of from) chunks.push(chunk)
   const bytes = Buffer.concat(chunks)
   const secrets: Buffer[] = []
-  for (let at = 0; at < bytes.length; ) {
-    const length = at + 4 <= bytes.length ? bytes.readUInt32BE(at) : Number.POSITIVE_INFINITY
-    at += 4 + length
-    if (at > bytes.length) throw new Error('secrets: EPROTO')
-    secrets.push(bytes.subarray(at - length, at))
+  let at = 0
+  const number = () => {
+    at += 4
+    return at <= bytes.length ? bytes.readUInt32BE(at - 4) : Number.POSITIVE_INFINITY
   }
+  // Their number comes first: what ends before is cut off, be it with nothing said at all.
+  for (let left = number(); left > 0 && at <= bytes.length; left--) {
+    const length = number()
+    at += length
+    if (at <= bytes.length) secrets.push(bytes.subarray(at - length, at))
+  }
+  if (at !== bytes.length) throw new Error('secrets: EPROTO')
   return secrets
 }
 
@@ -245,6 +251,12 @@ async function recordEnd(dir: string, end: object, clock: Clock): Promise<number
       await sleep(clock, 1000)
     }
   }
+}
+
+/** Said twice: for the log, and for the agent, which tells whoever asks. */
+function notBegun(reason: string): number {
+  process.stdout.write(`${reason}\n`)
+  return complain(exitCode.unclaimed, `nothing was executed: ${reason}`)
 }
 
 function complain(code: number, msg: string): number {

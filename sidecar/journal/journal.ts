@@ -2,7 +2,8 @@
  * The journal on disk: append-only lines, each synced before it is acted upon.
  *
  * Guarantees: `append` resolves only when the record is on disk, and rejects, with nothing remembered, when it is not. Records stand in the order of their
- * `append`s. Several that wait share one sync. A torn tail is cut off; a damaged journal is kept as far as it can be read, and gets a new id.
+ * `append`s. Several that wait share one sync. A torn tail is cut off; a damaged journal is kept as far as it can be read, and gets a new id. What is given up when the
+ * disk is full is for ends alone: nothing else is written until it is there again.
  */
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -85,12 +86,12 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       length = bytes.length
       await store(
         bytes,
-        batch.some(({ needed }) => needed),
+        batch.every(({ needed }) => needed),
       )
       fault(`journal.${kind}.synced`)
     } catch (error) {
       failed(error, length)
-      // Alone, one may fit where all together did not, and one that cannot fit does not keep the others out.
+      // Alone, one may fit where all together did not, one that cannot fit does not keep the others out, and one that is needed gets the reserve.
       if (batch.length > 1) {
         for (const one of batch) await write([one])
         return
@@ -116,6 +117,10 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       try {
         if (isDirty) await cutOff(file, size)
         if (isRenamed) await syncName()
+        if (!(needed || hasReserve)) {
+          await makeReserve(stateDir)
+          hasReserve = true
+        }
         isDirty = true
         await file.appendFile(bytes)
         fault('journal.written')
@@ -299,15 +304,22 @@ async function cutOff(file: FileHandle, size: number): Promise<void> {
 }
 
 /** Best effort: on a full disk there is none. */
-async function keepReserve(stateDir: string): Promise<boolean> {
+function keepReserve(stateDir: string): Promise<boolean> {
+  return makeReserve(stateDir).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** All of it, or nothing. */
+async function makeReserve(stateDir: string): Promise<void> {
   const path = join(stateDir, 'reserve')
   try {
     await using file = await open(path, 'a', 0o600)
     const missing = reserveSize - (await file.stat()).size
     if (missing > 0) await file.appendFile(Buffer.alloc(missing))
-    return true
-  } catch {
+  } catch (error) {
     await rm(path, { force: true }).catch(() => {})
-    return false
+    throw error
   }
 }

@@ -17,12 +17,14 @@ export interface RunRecord {
   readonly secretNames: readonly string[]
   /** Those that were given; their values are nowhere. */
   readonly secretsGiven: readonly string[]
-  /** The hash of action and params as sent, without what `declaration` calls secret: the same body has the same. */
+  /** The hash of action and params as sent, without what `declaration` calls secret: the same body has the same. Empty: not known. */
   readonly bodyHash: string
   readonly attempt: number
   readonly fence: number | null
   /** The action as declared when it was accepted. Kept until the run is terminal. */
   readonly declaration: Action | null
+  /** Whether that was what the pod runs when it ends: its success is a preStop's. */
+  readonly stops: boolean
   readonly timeoutMs: number
   readonly acceptedAt: number
   readonly phase: Phase
@@ -53,10 +55,10 @@ export interface Memo {
   readonly everHeld: boolean
   /** How many preStop runs there were. */
   readonly preStops: number
-  /** Whether the last preStop run succeeded, and no guard has turned true since. */
-  readonly stopped: boolean
-  /** While `stopped`: the states whose guards still hold since then. */
-  readonly held: readonly string[]
+  /** The preStop action, if a run of it has succeeded and no guard has turned true since. */
+  readonly stopped: string | null
+  /** While `stopped`: the states whose guards still hold since then; null if that was not known yet when it ended. */
+  readonly held: readonly string[] | null
   /** The hash of each reloaded file, at its last reload or when it was first seen; '' for one that was not there. */
   readonly files: Readonly<Record<string, string>>
 }
@@ -79,7 +81,13 @@ export type JournalRecord =
       readonly boot: string
       readonly mono: number
     }
-  | { readonly t: 'ended' | 'settled'; readonly id: string; readonly ending: Ending }
+  | {
+      readonly t: 'ended' | 'settled'
+      readonly id: string
+      readonly ending: Ending
+      /** What this end means beyond the run. It counts if the end does. */
+      readonly memo?: Partial<Memo>
+    }
   | { readonly t: 'dropped'; readonly id: string }
   | { readonly t: 'memo'; readonly memo: Partial<Memo> }
 
@@ -92,7 +100,7 @@ export interface Memory {
   readonly runs: Map<string, RunRecord>
 }
 
-const noMemo: Memo = { everHeld: false, preStops: 0, stopped: false, held: [], files: {} }
+const noMemo: Memo = { everHeld: false, preStops: 0, stopped: null, held: [], files: {} }
 
 export function emptyMemory(journalId: string): Memory {
   return { journalId, fence: 0, memo: noMemo, runs: new Map() }
@@ -118,13 +126,17 @@ export function fold(memory: Memory, record: JournalRecord): void {
     }
     case 'ended': {
       const run = known(memory, record.id)
+      if (!isInProgress(run.phase)) return
       // That a wrapper has begun is not journaled: its claim says so.
-      if (isInProgress(run.phase)) memory.runs.set(run.id, ended({ ...run, phase: 'Running' }, record.ending))
+      memory.runs.set(run.id, ended({ ...run, phase: 'Running' }, record.ending))
+      memory.memo = { ...memory.memo, ...record.memo }
       return
     }
     case 'settled': {
       const run = known(memory, record.id)
-      if (run.phase === 'Unknown') memory.runs.set(run.id, ended(run, record.ending))
+      if (run.phase !== 'Unknown') return
+      memory.runs.set(run.id, ended(run, record.ending))
+      memory.memo = { ...memory.memo, ...record.memo }
       return
     }
     case 'dropped':
@@ -157,7 +169,7 @@ function known(memory: Memory, id: string): RunRecord {
   return run
 }
 
-/** A run of which there is a claim and no record: it may have done anything. */
+/** A run of which there is a claim and no record: it may have done anything, and whose it is nobody knows, as its hash says. */
 export function lostRun(id: string, at: number): RunRecord {
   return {
     id,
@@ -169,6 +181,7 @@ export function lostRun(id: string, at: number): RunRecord {
     attempt: 1,
     fence: null,
     declaration: null,
+    stops: false,
     timeoutMs: 0,
     acceptedAt: at,
     phase: 'Unknown',

@@ -35,10 +35,10 @@ export interface Probes {
   set(probes: readonly Probe[]): void
   /** What is known of each, by name, in the order of declaration. */
   view(): Record<string, ProbeState>
-  /** Whether it has ever answered, with yes or no, since it was declared so. */
+  /** Whether it has ever said enough for its `ok` to be known, since it was declared so. */
   answered(name: string): boolean
-  /** Whether every probe has answered, or failed to, at least once. */
-  settled(): boolean
+  /** Those that have not answered, or failed to, even once, by name. */
+  awaited(): string[]
   /** Ends all attempts. Nobody is told anything any more. */
   stop(): void
 }
@@ -175,7 +175,7 @@ export function createProbes({ clock, log, onAnswer }: ProbesOptions): Probes {
     },
     view: () => Object.fromEntries([...scheduled].map(([name, { view }]) => [name, { ...view }])),
     answered: name => scheduled.get(name)?.memory.answered ?? false,
-    settled: () => [...scheduled.values()].every(({ memory }) => memory.at !== null),
+    awaited: () => [...scheduled].filter(([, { memory }]) => memory.at === null).map(([name]) => name),
     stop() {
       for (const one of scheduled.values()) end(one)
       scheduled = new Map()

@@ -1,8 +1,8 @@
 /**
  * What is known of a probe after each of its attempts. Pure.
  *
- * Guarantees: `ok` is null until a first answer, and again once it has not answered for so long as would have made it false. From true it turns only after
- * `failureThreshold` failures in a row; from false, to true only after `successThreshold` yes in a row.
+ * Guarantees: whatever is known stays so until `failureThreshold` failures in a row, or `successThreshold` yes in a row, say otherwise; so `ok` is null until
+ * either is reached, and one answer after a start decides no more than any other. It is null again once it has not answered for so long as would have made it false.
  */
 import type { ProbeState } from '../../shared/protocol/schemas.ts'
 
@@ -38,7 +38,7 @@ export interface ProbeMemory {
   readonly value: string | null
   /** Of the last attempt; null after a yes. */
   readonly error: string | null
-  /** Whether there has ever been an answer. */
+  /** Whether it has ever said enough for `ok` to be known. */
   readonly answered: boolean
   /** When the last attempt ended, in milliseconds since the epoch. */
   readonly at: number | null
@@ -59,23 +59,21 @@ export function step(before: ProbeMemory, attempt: Attempt, at: number, threshol
   const isAnswer = outcome !== 'none'
   const successes = outcome === 'yes' ? before.successes + 1 : 0
   const failures = outcome === 'yes' ? 0 : before.failures + 1
+  const isEnough = successes >= thresholds.successThreshold || failures >= thresholds.failureThreshold
+  const ok = isEnough ? meaning[outcome] : before.ok
   return {
-    ok: verdict(before.ok, outcome, successes >= thresholds.successThreshold, failures >= thresholds.failureThreshold),
+    ok,
     successes,
     failures,
     value: isAnswer ? attempt.value : before.value,
     error: outcome === 'yes' ? null : attempt.error,
-    answered: before.answered || isAnswer,
+    answered: before.answered || ok !== null,
     at,
   }
 }
 
-function verdict(ok: boolean | null, outcome: Outcome, enoughYes: boolean, enoughFailures: boolean): boolean | null {
-  if (outcome === 'yes') return ok === true || enoughYes
-  if (ok === null) return outcome === 'no' ? false : null
-  if (!enoughFailures) return ok
-  return outcome === 'no' ? false : null
-}
+/** What `ok` becomes when there were enough of them. */
+const meaning: Readonly<Record<Outcome, boolean | null>> = { yes: true, no: false, none: null }
 
 /** As it is told to others. */
 export function viewOf({ ok, value, error, at, failures }: ProbeMemory): ProbeState {

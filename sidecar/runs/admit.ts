@@ -1,7 +1,7 @@
 /**
  * Decides whether a PUT starts a run: the protocol's checks, from `WrongPod` on, in its order. Pure.
  *
- * Guarantee: an id is admitted once. What is refused has changed nothing.
+ * Guarantee: an id is admitted once. What is refused has changed nothing, and what is said of it never repeats a secret.
  */
 import { hashOf } from '../../shared/canonical.ts'
 import { parseDuration } from '../../shared/duration.ts'
@@ -9,12 +9,13 @@ import { messageOf } from '../../shared/errors.ts'
 import type { CompiledLifecycle } from '../../shared/lifecycle/compile.ts'
 import { type Action, defaults, type Step } from '../../shared/lifecycle/model.ts'
 import { type CompiledParams, compileParams } from '../../shared/params/schema.ts'
-import { expand, textOf } from '../../shared/params/template.ts'
+import { expand } from '../../shared/params/template.ts'
 import { Problem } from '../../shared/protocol/problems.ts'
 import type { PutRun } from '../../shared/protocol/schemas.ts'
 import type { RunRecord } from '../journal/records.ts'
 import { callOf } from './call.ts'
 import { commandOf, environmentOf, type Params } from './environment.ts'
+import { checkArguments, checkSpellings, checkVariables } from './limits.ts'
 import { logKeptOf } from './view.ts'
 
 /** Runs at once, shared ones. */
@@ -30,6 +31,8 @@ export interface Known {
   readonly fence: number
   readonly configHash: string
   readonly actions: CompiledLifecycle['actions']
+  /** The preStop action, if one is declared. */
+  readonly preStop: string | undefined
   /** A run with this id, finished or not. */
   readonly run: RunRecord | undefined
   readonly inProgress: readonly RunRecord[]
@@ -44,11 +47,12 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
   if (body.podUid !== undefined && body.podUid !== known.podUid) {
     throw new Problem('WrongPod', `podUid is ${quote(body.podUid)}; this pod is ${quote(known.podUid)}.`)
   }
-  if (known.run) {
-    if (bodyHashOf(body, known.run.secretNames) === known.run.bodyHash) return { known: known.run }
+  if (known.run && !isSameBody(body, known.run)) {
     throw new Problem('IdReused', `The run ${id} has another action or other parameters; a new run needs a new id.`)
   }
-  if (known.draining) throw new Problem('Draining', known.draining)
+  // Of a run whose record was lost nobody can say whether the body is the same: who asks by the old journal is told that it is gone.
+  if (known.run && !isLost(known.run)) return { known: known.run }
+  if (known.draining && !known.run) throw new Problem('Draining', known.draining)
   if (body.journalId !== undefined && body.journalId !== known.journalId) {
     throw new Problem(
       'WrongJournal',
@@ -56,6 +60,7 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
       { journalId: known.journalId },
     )
   }
+  if (known.run) return { known: known.run }
   if (body.fence !== undefined && body.fence <= known.fence) {
     throw new Problem('Fenced', `fence is ${body.fence}; it must be above ${known.fence}, the highest one accepted.`, {
       fence: known.fence,
@@ -75,8 +80,8 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
   }
   const { action } = compiled
   const params = checked(compiled.params, body.params ?? {})
-  const run = accepted(id, body, action, params.secrets, known.now)
-  rehearse(run, action, params)
+  const run = accepted(id, body, action, params.secrets, known)
+  rehearse(id, run.fence, action, params)
   if (known.reserved !== undefined && known.reserved !== id) {
     throw new Problem('Locked', `The run ${known.reserved} is about to begin.`, { run: known.reserved })
   }
@@ -112,7 +117,20 @@ export function bodyHashOf(
   return hashOf({ action, params: without(params, secrets) })
 }
 
-function accepted(id: string, body: PutRun, action: Action, secrets: readonly string[], now: number): RunRecord {
+/** Whether a body can be this run's: of one whose record was lost, any can. */
+export function isSameBody(body: Pick<PutRun, 'action' | 'params'>, run: RunRecord): boolean {
+  return isLost(run) || bodyHashOf(body, run.secretNames) === run.bodyHash
+}
+
+const isLost = (run: RunRecord) => run.bodyHash === ''
+
+function accepted(
+  id: string,
+  body: PutRun,
+  action: Action,
+  secrets: readonly string[],
+  { now, preStop }: Known,
+): RunRecord {
   const given = body.params ?? {}
   const declared = parseDuration(action.timeout ?? defaults.action.timeout) ?? 0
   const asked = body.timeout === undefined ? declared : (parseDuration(body.timeout) ?? declared)
@@ -126,6 +144,7 @@ function accepted(id: string, body: PutRun, action: Action, secrets: readonly st
     attempt: body.attempt ?? 1,
     fence: body.fence ?? null,
     declaration: action,
+    stops: action.name === preStop,
     timeoutMs: Math.min(asked, declared),
     acceptedAt: now,
     phase: 'Accepted',
@@ -141,21 +160,23 @@ function accepted(id: string, body: PutRun, action: Action, secrets: readonly st
   }
 }
 
-/** Builds everything that will be built, so that parameters that cannot be passed on are refused before anything happens. */
-function rehearse(run: RunRecord, action: Action, params: Params): void {
+/**
+ * Builds everything that will be built, so that parameters that cannot be passed on are refused before anything happens. Throws `InvalidParams`, which
+ * never says a value.
+ */
+export function rehearse(runId: string, fence: number | null, action: Action, params: Params): void {
   try {
-    environmentOf(action, { runId: run.id, fence: run.fence, params, folder: '/' })
-    for (const [name, value] of Object.entries(params.values)) {
-      if (!params.secrets.includes(name) && textOf(value).includes('\0'))
-        throw new TypeError(`params.${name} has a NUL character, which no variable can hold.`)
+    const commands = [...stepsOf(action), action.verify ?? {}].flatMap(({ exec }) => (exec ? [exec.command] : []))
+    if (commands.length > 0) {
+      checkVariables(environmentOf(action, { runId, fence, params, folder: '/' }))
+      checkSpellings(params)
     }
+    for (const command of commands) checkArguments(commandOf(command, params))
     for (const step of stepsOf(action)) {
-      if (step.exec) commandOf(step.exec.command, params)
       if (step.http) rehearseCall(step.http, params)
       if (step.http?.poll?.url !== undefined) rehearseUrl(step.http.poll.url, params)
       if (step.fileChanged?.sha256) expand(step.fileChanged.sha256, params.values, 'argument')
     }
-    if (action.verify?.exec) commandOf(action.verify.exec.command, params)
     if (action.verify?.http) rehearseCall(action.verify.http, params)
     if (action.result?.file) expand(action.result.file, params.values, 'argument')
   } catch (error) {

@@ -5,7 +5,6 @@
  * (recover.ts), so nothing here is needed to know the truth.
  */
 import type { Clock } from '../../shared/clock.ts'
-import { messageOf } from '../../shared/errors.ts'
 import type { Action } from '../../shared/lifecycle/model.ts'
 import type { Logger } from '../../shared/log.ts'
 import type { Exit } from '../../shared/run.ts'
@@ -13,9 +12,10 @@ import type { Fault } from '../faults.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { RunRecord } from '../journal/records.ts'
 import { stepsOf } from './admit.ts'
-import { commandEnd, ended, prepare, start } from './command.ts'
-import type { Params } from './environment.ts'
+import { ended, ownEnd, prepare, start } from './command.ts'
+import { type Params, reasonOf } from './environment.ts'
 import { carryOutSteps } from './steps.ts'
+import type { Wrapper } from './wrapper.ts'
 
 export interface Surroundings {
   readonly stateDir: string
@@ -50,21 +50,25 @@ export function isOneCommand(action: Action): boolean {
   return action.exec !== undefined
 }
 
-export function carryOut(job: Job, surroundings: Surroundings): Execution {
+/** @param closing aborted when the agent lets go: what only it can go on with is cut off, and its end is no answer */
+export function carryOut(job: Job, surroundings: Surroundings, closing: AbortSignal): Execution {
   return isOneCommand(job.action)
     ? carryOutCommand(job, surroundings)
-    : carryOutSteps(job, stepsOf(job.action), surroundings)
+    : carryOutSteps(job, stepsOf(job.action), surroundings, closing)
 }
 
-function carryOutCommand(job: Job, { init, clock, fault, log }: Surroundings): Execution {
+function carryOutCommand(job: Job, { stateDir, init, clock, fault, log }: Surroundings): Execution {
   const { run, action, params, runFolder } = job
   let isCancelled = false
   let cancelWrapper: (() => void) | undefined
 
   async function execute(): Promise<Exit> {
+    let wrapper: Wrapper
     try {
       const call = {
+        stateDir,
         init,
+        clock,
         run,
         action,
         command: action.exec?.command ?? [],
@@ -75,19 +79,26 @@ function carryOutCommand(job: Job, { init, clock, fault, log }: Surroundings): E
       }
       await prepare(call)
       fault('spawn.before')
-      // Nobody has claimed it yet, so nobody will.
-      if (isCancelled) return await unstarted(runFolder, clock)
-      const wrapper = start(call)
+      // Nobody was asked to execute it, so nobody will.
+      if (isCancelled) return ended('cancelled', 'before it was started')
+      wrapper = start(call)
+    } catch (error) {
+      const reason = reasonOf(error, params)
+      log.error({ reason, run: run.id }, 'a run could not be started')
+      return ended('notStarted', `was accepted, but never started: ${reason}`)
+    }
+    try {
       cancelWrapper = wrapper.cancel
       fault('spawned')
       job.onStep(0, runFolder)
       const notStarted = await wrapper.ended
       fault('exited')
-      const exit = await commandEnd(runFolder, clock, notStarted)
+      const exit = await ownEnd(runFolder, clock, notStarted)
       return exit.cause === 'notStarted' && isCancelled ? ended('cancelled', 'before it was started') : exit
     } catch (error) {
-      log.error({ err: error, run: run.id }, 'a run could not be carried out as it should')
-      return await commandEnd(runFolder, clock).catch(() => ended('lost', messageOf(error)))
+      const reason = reasonOf(error, params)
+      log.error({ reason, run: run.id }, 'a run could not be carried out as it should')
+      return ended('lost', reason)
     }
   }
 
@@ -100,9 +111,4 @@ function carryOutCommand(job: Job, { init, clock, fault, log }: Surroundings): E
     },
     outlivesAgent: true,
   }
-}
-
-async function unstarted(folder: string, clock: Clock): Promise<Exit> {
-  const exit = await commandEnd(folder, clock)
-  return exit.cause === 'notStarted' ? ended('cancelled', 'before it was started') : exit
 }

@@ -1,12 +1,11 @@
 /**
  * Executes one command through its wrapper, and reads from the files how it ended.
  *
- * Guarantee: once `commandEnd` has answered, nobody will execute the command of that folder any more.
+ * Guarantee: once `commandEnd` or `ownEnd` has answered, nobody will execute the command of that folder any more.
  */
 import { join } from 'node:path'
 import type { Clock } from '../../shared/clock.ts'
 import { parseDuration } from '../../shared/duration.ts'
-import { messageOf } from '../../shared/errors.ts'
 import { type Action, defaults } from '../../shared/lifecycle/model.ts'
 import type { Cause, Exit, RunErrorCode } from '../../shared/run.ts'
 import type { RunRecord } from '../journal/records.ts'
@@ -16,7 +15,9 @@ import { logShares } from './view.ts'
 import { endLeftovers, logFolder, startWrapper, type Wrapper } from './wrapper.ts'
 
 export interface Command {
+  readonly stateDir: string
   readonly init: readonly string[]
+  readonly clock: Clock
   readonly run: RunRecord
   readonly action: Action
   readonly command: readonly string[]
@@ -29,14 +30,10 @@ export interface Command {
 }
 
 /** Makes the folder, with the secrets in it; on disk when it resolves. */
-export async function prepare({
-  action,
-  surroundings,
-  runFolder,
-}: Pick<Command, 'action' | 'surroundings' | 'runFolder'>): Promise<void> {
+export async function prepare({ stateDir, action, surroundings, runFolder }: Command): Promise<void> {
   await makeFolder(surroundings.folder)
   await makeFolder(logFolder(runFolder))
-  await writeSecrets(action, surroundings)
+  await writeSecrets(action, surroundings, stateDir)
   await syncFolder(join(runFolder, '..'))
 }
 
@@ -45,6 +42,7 @@ export function start(call: Command): Wrapper {
   const cancel = cancelOf(action)
   return startWrapper({
     init: call.init,
+    clock: call.clock,
     folder: surroundings.folder,
     logFolder: logFolder(call.runFolder),
     logOffset: call.logOffset,
@@ -61,9 +59,8 @@ export function start(call: Command): Wrapper {
   })
 }
 
-/** How the command of this folder ended, now that its wrapper is gone. @param notStarted why its wrapper has executed nothing, if it said so */
-export async function commandEnd(folder: string, clock: Clock, notStarted?: string): Promise<Exit> {
-  if (notStarted !== undefined) return ended('notStarted', notStarted)
+/** How the command of this folder ended, now that no wrapper is at work on it. @param keepOut claims it, from a wrapper that may be on its way; false if that was there before */
+export async function commandEnd(folder: string, keepOut: () => Promise<boolean>): Promise<Exit> {
   for (;;) {
     const exit = await readExit(folder)
     if (exit) return exit
@@ -72,12 +69,14 @@ export async function commandEnd(folder: string, clock: Clock, notStarted?: stri
       if (claimed !== 'damaged') await endLeftovers(folder, claimed)
       return ended('lost', 'its wrapper is gone and has not written down how it ended')
     }
-    try {
-      if (await claim(folder, clock)) return ended('notStarted', 'was accepted, but never started')
-    } catch (error) {
-      return ended('notStarted', `was accepted, but never started; its folder cannot be written: ${messageOf(error)}`)
-    }
+    if (await keepOut()) return ended('notStarted', 'was accepted, but never started')
   }
+}
+
+/** The same, where the wrapper was this agent's own and is gone: if it cannot be claimed, nobody is there who could. @param notStarted why the wrapper has executed nothing, if it said so */
+export async function ownEnd(folder: string, clock: Clock, notStarted: string | undefined): Promise<Exit> {
+  if (notStarted !== undefined) return ended('notStarted', notStarted)
+  return commandEnd(folder, () => claim(folder, clock).catch(() => true))
 }
 
 /** An end that is no command's own. */

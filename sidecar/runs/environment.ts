@@ -4,7 +4,8 @@
  * Guarantee: nothing of the agent's own environment but PATH; a secret is never an argument or a `SHIPMATE_PARAM_` variable.
  */
 import { chmod, chown, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join, relative, sep } from 'node:path'
+import { messageOf } from '../../shared/errors.ts'
 import type { Action } from '../../shared/lifecycle/model.ts'
 import { expand, paramEnvName, paramFileEnvName, textOf } from '../../shared/params/template.ts'
 import { makeFolder } from './folder.ts'
@@ -42,7 +43,7 @@ export function commandOf(command: readonly string[], params: Params): string[] 
 }
 
 /** Writes the secret parameters where the command finds them. */
-export async function writeSecrets(action: Action, { params, folder }: Surroundings): Promise<void> {
+export async function writeSecrets(action: Action, { params, folder }: Surroundings, stateDir: string): Promise<void> {
   const given = params.secrets.filter(name => Object.hasOwn(params.values, name))
   if (given.length === 0) return
   await makeFolder(join(folder, 'params'))
@@ -52,10 +53,16 @@ export async function writeSecrets(action: Action, { params, folder }: Surroundi
     await writeFile(path, textOf(params.values[name]), { mode: 0o400, flag: 'wx' })
     if (action.user) await chown(path, action.user.uid, action.user.gid ?? -1)
   }
-  // Others may pass through to a file whose name they know, no more, and only where another user must read it.
-  if (action.user) {
-    const runs = dirname(folder)
-    for (const passed of [dirname(runs), runs, folder, join(folder, 'params')]) await chmod(passed, 0o711)
+  if (action.user) await letThrough(stateDir, folder)
+}
+
+/** Others may pass through to a secret whose name they know, no more, and only where another user must read it. */
+export async function letThrough(stateDir: string, folder: string): Promise<void> {
+  let passed = stateDir
+  await chmod(passed, 0o711)
+  for (const part of relative(stateDir, join(folder, 'params')).split(sep)) {
+    passed = join(passed, part)
+    await chmod(passed, 0o711)
   }
 }
 
@@ -106,4 +113,9 @@ export function redacted(value: unknown, params: Params | undefined): unknown {
     return Object.fromEntries(Object.entries(part).map(([key, member]) => [hide(key), deep(member)]))
   }
   return deep(value)
+}
+
+/** What went wrong, for the log and for whoever asks: what an error says may repeat what was handed to what failed. */
+export function reasonOf(error: unknown, params: Params): string {
+  return String(redacted(messageOf(error), params))
 }

@@ -85,7 +85,7 @@ export async function claim(folder: string, clock: Clock): Promise<boolean> {
   const content: Claim = { by: 'agent', ...ownIdentity(), at: clock.now() }
   try {
     await writeSynced(draft, `${JSON.stringify(content)}\n`)
-    await link(draft, join(folder, 'claim'))
+    await link(draft, claimFile(folder))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
     throw error
@@ -96,9 +96,14 @@ export async function claim(folder: string, clock: Clock): Promise<boolean> {
   return true
 }
 
+/** Where whoever executes the run has said so. */
+export function claimFile(folder: string): string {
+  return join(folder, 'claim')
+}
+
 /** `damaged`: somebody has claimed it, but the disk has lost who. */
 export async function readClaim(folder: string): Promise<Claim | 'damaged' | undefined> {
-  return readJson<Claim>(join(folder, 'claim'))
+  return readJson<Claim>(claimFile(folder))
 }
 
 export async function readChild(folder: string): Promise<Child | undefined> {

@@ -1,7 +1,8 @@
 /**
  * An http call as an action: sent once, then polled until its condition holds.
  *
- * Guarantee: the call itself is never repeated. If it may have been sent and no answer came, nobody knows what it did: `lost`.
+ * Guarantees: the call itself is never repeated. If it may have been sent and no answer came, nobody knows what it did: `lost`. What is sent with it goes to no other
+ * origin than those that are declared, whatever an answer says.
  */
 import { sleep } from '../../shared/clock.ts'
 import { parseDuration } from '../../shared/duration.ts'
@@ -45,9 +46,15 @@ async function poll(
   const isDone = compileCondition(until)
   const hasFailed = failed === undefined ? undefined : compileCondition(failed)
   const target = url === undefined ? locationOf(call.url, first) : expand(url, job.params.values, 'url')
+  const began = `${call.method} ${call.url} was answered, but`
+  if (url === undefined && new URL(target).origin !== new URL(call.url).origin) {
+    say(`GET ${target}: not asked, as it is of another origin than ${call.url}`)
+    return { exit: ended('lost', `${began} with a location of another origin, ${target}; poll.url can name that`) }
+  }
   const timeoutMs = parseDuration(declared.timeout ?? defaults.http.timeout) ?? 0
   const everyMs = parseDuration(every ?? defaults.poll.every) ?? 0
   let status: number | undefined
+  let failure: string | undefined
   for (;;) {
     const answer = await request({
       url: target,
@@ -58,7 +65,12 @@ async function poll(
       clock,
       signal: cut,
     })
-    if (!('failed' in answer)) {
+    if ('failed' in answer) {
+      if (answer.message !== failure && !cut.aborted) say(`GET ${target}: ${answer.message}`)
+      if (!cut.aborted) failure = answer.message
+      status = undefined
+    } else {
+      failure = undefined
       if (answer.status !== status) say(`GET ${target}: ${answer.status}`)
       status = answer.status
       const seen: Answer = { status: answer.status, headers: answer.headers, body: bodyOf(answer) }
@@ -70,7 +82,8 @@ async function poll(
       await sleep(clock, everyMs, cut)
     } catch {
       const how = cause() === 'cancelled' ? 'cancelled' : 'not done in time'
-      return { exit: ended('lost', `${call.method} ${call.url} was answered, but what it began was ${how}`) }
+      const last = failure === undefined ? '' : `; GET ${target} failed last: ${failure}`
+      return { exit: ended('lost', `${began} what it began was ${how}${last}`) }
     }
   }
 }

@@ -1,7 +1,8 @@
 /**
  * Finds out what became of a run that an earlier agent has left in progress, from its files.
  *
- * Guarantee: nothing is executed here but a claim, and never a second time: a run is adopted, or its end is what its files say.
+ * Guarantees: nothing is executed here but a claim, and never a second time: a run is adopted, or its end is what its files say. A run that nobody has claimed is not
+ * decided before it is claimed here: its wrapper may be on its way, and a disk that is full now may have room when it comes.
  */
 import type { Clock } from '../../shared/clock.ts'
 import type { Exit } from '../../shared/run.ts'
@@ -14,75 +15,106 @@ import { removeSecrets } from './environment.ts'
 import { claim, makeFolder, readClaim, readExit, stepFolder } from './folder.ts'
 import { adoptWrapper, type Wrapper } from './wrapper.ts'
 
+type Claimed = Awaited<ReturnType<typeof readClaim>>
+
 export interface Recovered {
   /** Where the files of its step are. */
   readonly folder: string
   /** The wrapper that is still at work, if one is. */
   readonly wrapper: Wrapper | undefined
+  /** Begins the cancel contract, once a wrapper is at work. */
+  cancel(): void
   /** When it was claimed, if it was. */
   readonly startedAt: number | null
   /** How it ended, once the wrapper has. */
   end(): Promise<Exit>
 }
 
-export async function recover(
-  run: RunRecord,
-  runFolder: string,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<Recovered> {
-  await makeFolder(runFolder)
-  return run.declaration && !isOneCommand(run.declaration)
-    ? recoverSteps(run, runFolder, clock, signal)
-    : recoverCommand(runFolder, clock, signal)
+export interface RecoverOptions {
+  readonly clock: Clock
+  /** Aborted when the agent closes. */
+  readonly signal: AbortSignal
+  /** Tries again until it can be written. */
+  readonly insist: <T>(write: () => Promise<T>) => Promise<T>
 }
 
-async function recoverCommand(folder: string, clock: Clock, signal: AbortSignal): Promise<Recovered> {
+export async function recover(run: RunRecord, runFolder: string, options: RecoverOptions): Promise<Recovered> {
+  return run.declaration && !isOneCommand(run.declaration)
+    ? recoverSteps(run, runFolder, options)
+    : recoverCommand(runFolder, options)
+}
+
+/** Claims it, whatever it takes; false if somebody was first. */
+function claimAtLast(folder: string, { clock, insist }: RecoverOptions): Promise<boolean> {
+  return insist(async () => {
+    await makeFolder(folder)
+    return claim(folder, clock)
+  })
+}
+
+/** The command of a folder: the wrapper that is at work on it, now or by the time that it could be kept out, and how it ended. */
+async function recoverFolder(folder: string, options: RecoverOptions) {
+  const atWork = async (claimed: Claimed) =>
+    claimed !== undefined && claimed !== 'damaged' && !(await readExit(folder)) && isAlive(claimed)
+      ? adoptWrapper(folder, claimed, options.clock, options.signal)
+      : undefined
   const claimed = await readClaim(folder)
-  const isAtWork = claimed !== undefined && claimed !== 'damaged' && !(await readExit(folder)) && isAlive(claimed)
+  const wrapper = await atWork(claimed)
+  let asked = false
+  let late: Wrapper | undefined
   return {
-    folder,
-    wrapper: isAtWork ? adoptWrapper(folder, claimed, clock, signal) : undefined,
-    startedAt: claimed !== undefined && claimed !== 'damaged' ? claimed.at : null,
-    async end() {
-      const exit = await commandEnd(folder, clock)
+    claimed,
+    wrapper,
+    cancel() {
+      asked = true
+      ;(wrapper ?? late)?.cancel()
+    },
+    async end(): Promise<Exit> {
+      const exit = await commandEnd(folder, async () => {
+        if (await claimAtLast(folder, options)) return true
+        late = await atWork(await readClaim(folder))
+        if (asked) late?.cancel()
+        await late?.ended
+        return false
+      })
       await removeSecrets(folder)
       return exit
     },
   }
 }
 
+async function recoverCommand(folder: string, options: RecoverOptions): Promise<Recovered> {
+  const { claimed, ...found } = await recoverFolder(folder, options)
+  return { folder, ...found, startedAt: claimed !== undefined && claimed !== 'damaged' ? claimed.at : null }
+}
+
 /** The agent itself was carrying it out. Only a command among its steps can have gone on, or have ended with a word. */
-async function recoverSteps(run: RunRecord, runFolder: string, clock: Clock, signal: AbortSignal): Promise<Recovered> {
+async function recoverSteps(run: RunRecord, runFolder: string, options: RecoverOptions): Promise<Recovered> {
   const steps = run.declaration ? stepsOf(run.declaration) : []
   const folder = stepFolder(runFolder, run.step)
   const at = `at step ${run.step + 1} of ${steps.length}`
   const claimed = await readClaim(runFolder)
-  if (!claimed && (await claim(runFolder, clock))) {
+  if (!claimed) {
     return {
       folder,
       wrapper: undefined,
+      cancel() {},
       startedAt: null,
-      end: async () => ended('notStarted', 'was accepted, but never started'),
+      async end() {
+        const isOurs = await claimAtLast(runFolder, options)
+        return isOurs ? ended('notStarted', 'was accepted, but never started') : ended('lost', `the agent ended ${at}`)
+      },
     }
   }
-  const stepClaim = steps[run.step]?.exec ? await readClaim(folder) : undefined
-  const isAtWork = stepClaim !== undefined && stepClaim !== 'damaged' && !(await readExit(folder)) && isAlive(stepClaim)
+  const command = steps[run.step]?.exec ? await recoverFolder(folder, options) : undefined
   return {
     folder,
-    wrapper: isAtWork ? adoptWrapper(folder, stepClaim, clock, signal) : undefined,
+    wrapper: command?.wrapper,
+    cancel: () => command?.cancel(),
     startedAt: run.startedAt,
     async end() {
-      if (!stepClaim) {
-        // A command whose wrapper may be on its way is kept from starting.
-        if (steps[run.step]?.exec) {
-          await makeFolder(folder)
-          await commandEnd(folder, clock)
-        }
-        return ended('lost', `the agent ended ${at}`)
-      }
-      const exit = await commandEnd(folder, clock)
-      await removeSecrets(folder)
+      const exit = await command?.end()
+      if (!exit || exit.cause === 'notStarted') return ended('lost', `the agent ended ${at}`)
       const isLast = run.step === steps.length - 1
       // What follows a step is never begun by itself after a recovery.
       return exit.cause === 'exited' && exit.code === 0 && !isLast

@@ -3,13 +3,11 @@
  *
  * Guarantees: what others are told of a run is on disk first. An id is executed at most once, whatever crashes. A terminal phase never changes.
  */
-import { readFile } from 'node:fs/promises'
 import { sleep } from '../../shared/clock.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Action } from '../../shared/lifecycle/model.ts'
-import { expand } from '../../shared/params/template.ts'
 import { Problem } from '../../shared/protocol/problems.ts'
-import type { Progress, PutRun, Run, Settle, VerifyRun } from '../../shared/protocol/schemas.ts'
+import type { Phase, Progress, PutRun, Run, Settle, VerifyRun } from '../../shared/protocol/schemas.ts'
 import {
   type Exit,
   isInProgress,
@@ -21,12 +19,12 @@ import {
 } from '../../shared/run.ts'
 import type { LogPiece } from '../api.ts'
 import type { Config } from '../config/examine.ts'
-import type { Ending, RunRecord } from '../journal/records.ts'
+import type { Ending, JournalRecord, Memo, RunRecord } from '../journal/records.ts'
 import { logSize, readLog } from '../logs.ts'
-import { admit, bodyHashOf, paramsOf, stepsOf } from './admit.ts'
+import { admit, bodyHashOf, isSameBody, paramsOf, rehearse, stepsOf } from './admit.ts'
 import { type Bounds, bounds as defaultBounds, toDrop } from './bounds.ts'
 import { carryOut, type Surroundings } from './carry-out.ts'
-import { type Params, redacted, removeSecrets } from './environment.ts'
+import { letThrough, type Params, redacted, removeSecrets } from './environment.ts'
 import {
   emptyTrash,
   makeFolder,
@@ -38,9 +36,10 @@ import {
   throwAway,
   verifiesFolder,
 } from './folder.ts'
-import { jsonOrText, longestResult, progressIn, resultIn } from './progress.ts'
+import { progressIn } from './progress.ts'
 import { recover } from './recover.ts'
-import { verify as verifyOnce } from './verify.ts'
+import { resultOf } from './result.ts'
+import { createVerify } from './verify.ts'
 import { logShares, viewOf } from './view.ts'
 import { watch } from './watch.ts'
 import { logFolder } from './wrapper.ts'
@@ -54,13 +53,15 @@ const sweepEvery = 3_600_000
 export interface RunsOptions extends Surroundings {
   readonly podUid: string
   /** The configuration in force. */
-  readonly config: () => Pick<Config, 'hash' | 'lifecycle'> | undefined
+  readonly config: () => Pick<Config, 'hash' | 'lifecycle' | 'spec'> | undefined
+  /** The states whose guards hold; null as long as that is not known. */
+  readonly held: () => readonly string[] | null
   /** A run was accepted, has changed its phase or got further. */
   readonly onRun: (run: Run) => void
   /** Its log has grown, or it has ended. */
   readonly onLog: (id: string) => void
   readonly onEnded?: (run: Run) => void
-  /** Default: 1,000 runs, 7 days, 512 MiB. */
+  /** Default: 1,000 runs, 7 days, 512 MiB of logs, 8 MiB of records. */
   readonly bounds?: Bounds | undefined
 }
 
@@ -95,7 +96,7 @@ export interface Runs {
   reserve(id: string | undefined): void
   /** Takes over what an earlier agent has left. Resolves when everything is either adopted or decided. */
   recover(): Promise<void>
-  /** Lets go: wrappers go on, for the next agent. */
+  /** Lets go: wrappers go on, for the next agent; what this one carries out itself is cut off, and its end is not written down. */
   close(): Promise<void>
 }
 
@@ -105,12 +106,16 @@ export function createRuns(options: RunsOptions): Runs {
   /** Being journaled: they count as runs, for locks and fences, before they are. */
   const accepting = new Map<string, { run: RunRecord; done: Promise<void> }>()
   const active = new Map<string, Active>()
+  /** Verifies that somebody waits for: who asks the same in the same phase gets the same answer. */
   const verifying = new Map<string, { hash: string; verdict: Promise<Verdict> }>()
   /** Being settled: the first word counts, and resolves when it is on disk. */
   const settling = new Map<string, Promise<void>>()
-  /** Resolves when an end cannot be written down. */
+  /** Being dropped, each once. */
+  const forgetting = new Map<string, Promise<void>>()
+  /** Resolves when something cannot be written that must be. */
   const blocked = Promise.withResolvers<void>()
   const closing = new AbortController()
+  const verifyOnce = createVerify({ stateDir, clock, log, signal: closing.signal })
   let refusing: string | undefined
   let reserved: string | undefined
   let sweeping: Promise<void> = Promise.resolve()
@@ -144,6 +149,7 @@ export function createRuns(options: RunsOptions): Runs {
       fence: Math.max(memory.fence, ...[...accepting.values()].map(({ run }) => run.fence ?? 0)),
       configHash: config?.hash ?? '',
       actions: config?.lifecycle.actions ?? new Map(),
+      preStop: config?.spec.preStop,
       run: memory.runs.get(id) ?? accepting.get(id)?.run,
       inProgress: inProgress(),
       reserved,
@@ -188,6 +194,7 @@ export function createRuns(options: RunsOptions): Runs {
         },
       },
       options,
+      closing.signal,
     )
     const ended = execution.ended
       .then(({ exit, result }) => conclude(run.id, exit, params, active.get(run.id)?.folder ?? folder, result))
@@ -259,6 +266,8 @@ export function createRuns(options: RunsOptions): Runs {
     params: Params | undefined,
     told: unknown,
   ): Promise<void> {
+    // What was cut off by that has no end that this agent knows: the next one finds out.
+    closing.signal.throwIfAborted()
     const run = memory.runs.get(id)
     if (!run) return
     const { size } = await logSize(logFolder(runFolder(stateDir, id)), logShares(run.logKept)).catch(() => ({
@@ -271,12 +280,12 @@ export function createRuns(options: RunsOptions): Runs {
       // Only a command has one.
       exitCode: run.declaration && stepsOf(run.declaration)[run.step]?.exec ? exitCode : null,
       progress: progressIn((await readLine(folder, 'progress')) ?? '') ?? run.progress,
-      result: redacted(told ?? (await resultOf(run, folder, params)) ?? null, params),
+      result: redacted(told ?? (await answered(run, folder, params)) ?? null, params),
       error: error && { ...error, message: String(redacted(error.message, params)) },
       logSize: size,
     }
     await removeSecrets(folder).catch(() => {})
-    await append({ t: 'ended', id, ending })
+    await append({ t: 'ended', id, ending, ...stopping(run, phase) })
     fault('ended')
     active.delete(id)
     tell(id)
@@ -286,48 +295,40 @@ export function createRuns(options: RunsOptions): Runs {
     sweep()
   }
 
-  /** Until it is on disk. Whoever waits for the run is told nothing before. */
-  async function append(record: { t: 'ended' | 'settled'; id: string; ending: Ending }): Promise<void> {
+  /** What an end means for the pod: whoever asked for it, what preStop would do is done. */
+  function stopping(run: RunRecord, phase: Phase): { memo?: Partial<Memo> } {
+    return run.stops && phase === 'Succeeded' ? { memo: { stopped: run.action, held: options.held() } } : {}
+  }
+
+  /** Whoever waits for the run is told nothing before it is on disk. */
+  function append(record: Extract<JournalRecord, { t: 'ended' | 'settled' }>): Promise<void> {
+    return insist(record.id, 'the end of a run cannot be written down', () => journal.append(record, { needed: true }))
+  }
+
+  /** Until it is on disk. */
+  async function insist<T>(id: string, failed: string, write: () => Promise<T>): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await journal.append(record, { needed: true })
+        return await write()
       } catch (error) {
         blocked.resolve()
-        if (attempt === 0)
-          log.error(
-            { err: error, run: record.id },
-            'the end of a run cannot be written down; it is tried again every second',
-          )
+        if (attempt === 0) log.error({ err: error, run: id }, `${failed}; it is tried again every second`)
         await sleep(clock, 1000, closing.signal)
       }
     }
   }
 
-  async function resultOf(run: RunRecord, folder: string, params: Params | undefined): Promise<unknown> {
-    const { file, lastLine } = run.declaration?.result ?? {}
+  async function answered(run: RunRecord, folder: string, params: Params | undefined): Promise<unknown> {
     try {
-      if (file !== undefined) {
-        if (!params && run.secretsGiven.length > 0)
-          throw new Error('the secrets of the run are not known any more, and the file may repeat them')
-        const text = await readFile(expand(file, params?.values ?? run.params, 'argument'), 'utf8')
-        if (text.length > longestResult)
-          throw new RangeError(`the result has ${text.length} bytes; at most ${longestResult} are taken`)
-        return jsonOrText(text)
-      }
-      const line = await readLine(folder, lastLine ? 'last' : 'result')
-      return line === undefined ? undefined : lastLine ? jsonOrText(line.trimEnd()) : resultIn(line)
+      return await resultOf({ run, runFolder: runFolder(stateDir, run.id), folder, params })
     } catch (error) {
       log.warn({ err: error, run: run.id }, 'the result of a run could not be read')
       return undefined
     }
   }
 
-  function verdictOf(run: Pick<RunRecord, 'id' | 'fence'>, action: Action, params: Params): Promise<Verdict> {
-    const asked = { runId: run.id, fence: run.fence, action, params, stateDir, clock, log, signal: closing.signal }
-    return verifyOnce(asked).catch((error): Verdict => {
-      log.error({ err: error, run: run.id }, 'verify could not be carried out')
-      return 'Unknown'
-    })
+  function verdictOf({ id, fence }: Pick<RunRecord, 'id' | 'fence'>, action: Action, params: Params): Promise<Verdict> {
+    return verifyOnce({ runId: id, fence, action, params })
   }
 
   /** False if somebody else's word came first; that is on disk by then, too. */
@@ -341,7 +342,7 @@ export function createRuns(options: RunsOptions): Runs {
     if (run?.phase !== 'Unknown') return false
     const { startedAt, progress, result, logSize } = run
     const ending: Ending = { ...outcome, startedAt, finishedAt: clock.now(), progress, result, logSize }
-    const written = append({ t: 'settled', id, ending })
+    const written = append({ t: 'settled', id, ending, ...stopping(run, ending.phase) })
     settling.set(id, written)
     try {
       await written
@@ -377,20 +378,21 @@ export function createRuns(options: RunsOptions): Runs {
   async function verify(body: VerifyRun): Promise<{ outcome: Verdict }> {
     const run = memory.runs.get(body.runId)
     const action = run?.declaration ?? options.config()?.lifecycle.actions.get(body.action)?.action
-    if (run && bodyHashOf(body, run.secretNames) !== run.bodyHash) {
+    if (run && !isSameBody(body, run)) {
       throw new Problem('IdReused', `The run ${body.runId} has another action or other parameters.`)
     }
     if (!action) throw new Problem('UnknownAction', `There is no action ${JSON.stringify(body.action)}.`)
     const params = paramsOf(action, body.params ?? {})
-    const hash = bodyHashOf(body, [])
+    rehearse(body.runId, run?.fence ?? null, action, params)
+    const hash = `${run?.phase} ${bodyHashOf(body, [])}`
     const going = verifying.get(body.runId)
     if (going?.hash === hash) return { outcome: await going.verdict }
     const verdict = (async (): Promise<Verdict> => {
-      await going?.verdict.catch(() => {})
       const outcome = action.verify
         ? await verdictOf(run ?? { id: body.runId, fence: null }, action, params)
         : 'Unknown'
-      const settled = settledBy(outcome, run?.exitCode)
+      // What was found while it was still going on says nothing of its end.
+      const settled = run?.phase === 'Unknown' ? settledBy(outcome, run.exitCode) : undefined
       if (settled) await settleAs(body.runId, settled)
       return outcome
     })()
@@ -415,7 +417,11 @@ export function createRuns(options: RunsOptions): Runs {
   async function recoverOne(run: RunRecord): Promise<void> {
     const { id, declaration } = run
     const folder = runFolder(stateDir, id)
-    const found = await recover(run, folder, clock, closing.signal)
+    const found = await recover(run, folder, {
+      clock,
+      signal: closing.signal,
+      insist: write => insist(id, 'a run from before cannot be kept from starting', write),
+    })
     const params = run.secretsGiven.length > 0 || !declaration ? undefined : paramsOf(declaration, run.params)
     update(id, { phase: 'Running', startedAt: run.startedAt ?? found.startedAt })
     const finish = async () => {
@@ -433,18 +439,20 @@ export function createRuns(options: RunsOptions): Runs {
     }
     if (!found.wrapper) {
       const ended = finish().catch(ignoreWhenClosing)
-      active.set(id, { id, folder: found.folder, cancel: () => {}, outlivesAgent: true, ended })
+      active.set(id, { id, folder: found.folder, cancel: found.cancel, outlivesAgent: true, ended })
       // A verify that takes long, or an end for which the disk has no room, does not hold the others up.
       if (!declaration?.verify) await Promise.race([ended, blocked.promise])
       return
     }
     const { wrapper } = found
+    // The start of an agent closes its folder to others.
+    if (declaration?.user && run.secretsGiven.length > 0) await letThrough(stateDir, found.folder).catch(() => {})
     log.info({ run: id, action: run.action }, 'a run from before is still going on, and was adopted')
     follow(
       {
         id,
         folder: found.folder,
-        cancel: wrapper.cancel,
+        cancel: found.cancel,
         outlivesAgent: true,
         ended: wrapper.ended.then(finish).catch(ignoreWhenClosing),
       },
@@ -461,14 +469,23 @@ export function createRuns(options: RunsOptions): Runs {
   function sweep(): void {
     sweeping = sweeping.then(async () => {
       const ids = toDrop(memory.runs.values(), clock.now(), options.bounds ?? defaultBounds)
-      for (const id of ids) await forget(id)
+      for (const run of ids.map(known)) await forget(run)
     })
     sweeping = sweeping.catch(error => log.warn({ err: error }, 'old runs could not be dropped'))
   }
 
-  async function forget(id: string): Promise<void> {
-    await throwAway(stateDir, id)
-    await journal.append({ t: 'dropped', id }, { needed: true })
+  /** That run, once, whoever asks, and not another that has got its id since. */
+  async function forget(run: RunRecord): Promise<void> {
+    const { id } = run
+    if (memory.runs.get(id) !== run) return
+    const going =
+      forgetting.get(id) ?? throwAway(stateDir, id).then(() => journal.append({ t: 'dropped', id }, { needed: true }))
+    forgetting.set(id, going)
+    try {
+      await going
+    } finally {
+      if (forgetting.get(id) === going) forgetting.delete(id)
+    }
     await emptyTrash(stateDir)
   }
 
@@ -485,7 +502,7 @@ export function createRuns(options: RunsOptions): Runs {
       const run = known(id)
       if (!isTerminal(run.phase))
         throw new Problem('InProgress', `The run ${id} is ${run.phase}; it is kept until that is decided.`)
-      await forget(id)
+      await forget(run)
     },
     cancel,
     settle,

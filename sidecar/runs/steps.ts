@@ -2,6 +2,7 @@
  * Carries out the steps that the agent itself must drive: http calls, signals, waiting for a file, and commands among them.
  *
  * Guarantees: each step is journaled before it begins. The agent claims the run first, so that no other agent begins it; what a crash interrupts stays Unknown.
+ * That nothing was started is said of a run only if none of its steps was begun. Secrets are gone from a step's folder when it has ended, however it did.
  */
 import { type Clock, sleep } from '../../shared/clock.ts'
 import { messageOf } from '../../shared/errors.ts'
@@ -14,12 +15,12 @@ import { ownIdentity } from '../init/identity.ts'
 import { createRedactor } from '../init/redact.ts'
 import { createSegments, type Segments } from '../init/segments.ts'
 import type { Execution, Job, Surroundings } from './carry-out.ts'
-import { commandEnd, ended, prepare, start } from './command.ts'
-import { spellings } from './environment.ts'
+import { ended, ownEnd, prepare, start } from './command.ts'
+import { reasonOf, removeSecrets, spellings } from './environment.ts'
 import { claim, makeFolder, stepFolder } from './folder.ts'
 import { carryOutHttp } from './http-step.ts'
 import { logShares } from './view.ts'
-import { logFolder } from './wrapper.ts'
+import { logFolder, type Wrapper } from './wrapper.ts'
 
 const lookAtFileEvery = 1000
 
@@ -43,8 +44,13 @@ export interface StepContext {
 
 export const done: Exit = { cause: 'exited', code: 0, signal: null, error: null }
 
-export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Surroundings): Execution {
-  const { clock, fault, journal, log, init } = surroundings
+export function carryOutSteps(
+  job: Job,
+  steps: readonly Step[],
+  surroundings: Surroundings,
+  closing: AbortSignal,
+): Execution {
+  const { stateDir, clock, fault, journal, log, init } = surroundings
   const { run, action, params, runFolder } = job
   const cutting = new AbortController()
   let cause: 'cancelled' | 'timedOut' = 'cancelled'
@@ -53,13 +59,19 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
   const began = clock.monotonic()
   const secrets = spellings(params).map(secret => Buffer.from(secret))
   let segments: Segments | undefined
+  /** What each file was when its change was seen: that is what will have been loaded. */
+  const files: Record<string, string> = {}
   const deadline = clock.after(run.timeoutMs, () => cut('timedOut'))
+  // A command among the steps goes on: the next agent finds it.
+  const letGo = () => cutting.abort(closing.reason)
+  closing.addEventListener('abort', letGo, { once: true })
 
   function cut(why: 'cancelled' | 'timedOut'): void {
     if (cutting.signal.aborted) return
     cause = why
     cutting.abort(new Error(why))
-    cancelWrapper?.()
+    // A wrapper keeps the time itself, so that how it ended is told rightly by its files, too.
+    if (why === 'cancelled') cancelWrapper?.()
   }
 
   function say(line: string): void {
@@ -83,7 +95,9 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
   async function command(step: number, argv: readonly string[]): Promise<StepEnd> {
     const folder = stepFolder(runFolder, step)
     const call = {
+      stateDir,
       init,
+      clock,
       run,
       action,
       command: argv,
@@ -92,30 +106,36 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
       logOffset: written,
       timeoutMs: Math.max(run.timeoutMs - (clock.monotonic() - began), 1),
     }
+    const early = () => ended(cause, `before step ${step + 1} of ${steps.length} was begun`)
+    let wrapper: Wrapper
     letGoOfLog()
     try {
       await prepare(call)
+      if (cutting.signal.aborted) return { exit: early() }
+      wrapper = start(call)
     } catch (error) {
-      return { exit: notBegun(step, messageOf(error), 'NotExecuted') }
+      return { exit: notBegun(step, reasonOf(error, params), 'NotExecuted') }
     }
-    if (cutting.signal.aborted) return { exit: ended(cause) }
-    const wrapper = start(call)
     cancelWrapper = wrapper.cancel
     fault('step.spawned')
     job.onStep(step, folder)
-    const exit = await commandEnd(folder, clock, await wrapper.ended)
+    const exit = await ownEnd(folder, clock, await wrapper.ended)
     cancelWrapper = undefined
     if ('log' in exit && typeof exit.log === 'number') written = Math.max(written, exit.log)
-    return { exit }
+    if (exit.cause !== 'notStarted') return { exit }
+    return { exit: cutting.signal.aborted ? early() : notBegun(step, exit.error ?? '', 'NotExecuted') }
   }
 
   async function one(index: number, step: Step): Promise<StepEnd> {
-    if (step.exec) return command(index, step.exec.command)
+    if (step.exec) {
+      const secrets = stepFolder(runFolder, index)
+      return command(index, step.exec.command).finally(() => removeSecrets(secrets).catch(() => {}))
+    }
     job.onStep(index, stepFolder(runFolder, index))
     fault('step.before')
     if (step.http) return carryOutHttp(step.http, context)
     if (step.signal) return { exit: signal(step.signal, context) }
-    if (step.fileChanged) return { exit: await fileChanged(step.fileChanged, context, surroundings) }
+    if (step.fileChanged) return { exit: await fileChanged(step.fileChanged, context, surroundings, files) }
     return { exit: ended('notExecuted', `step ${index + 1} has nothing to do`) }
   }
 
@@ -147,17 +167,19 @@ export function carryOutSteps(job: Job, steps: readonly Step[], surroundings: Su
       if (!(end.exit.cause === 'exited' && end.exit.code === 0 && end.exit.why === undefined)) return end
       last = end.result === undefined ? { ...end, result: last.result } : end
     }
-    await rememberFiles(steps, surroundings)
+    await rememberFiles(files, surroundings)
     return last
   }
 
   const result = all()
     .catch((error): StepEnd => {
-      log.error({ err: error, run: run.id }, 'a run could not be carried out as it should')
-      return { exit: ended('lost', messageOf(error)) }
+      const reason = reasonOf(error, params)
+      log.error({ reason, run: run.id }, 'a run could not be carried out as it should')
+      return { exit: ended('lost', reason) }
     })
     .finally(() => {
       deadline.cancel()
+      closing.removeEventListener('abort', letGo)
       letGoOfLog()
     })
   return { ended: result, cancel: () => cut('cancelled'), outlivesAgent: false }
@@ -185,6 +207,7 @@ async function fileChanged(
   { path, sha256 }: NonNullable<Step['fileChanged']>,
   { job, clock, cut, cause, say }: StepContext,
   { journal }: Surroundings,
+  seen: Record<string, string>,
 ): Promise<Exit> {
   const wanted = sha256 === undefined ? undefined : expand(sha256, job.params.values, 'argument').toLowerCase()
   const before = journal.memory.memo.files[path]
@@ -193,6 +216,7 @@ async function fileChanged(
     const hash = await hashOfFile(path)
     const isThere = wanted ? hash === wanted : hash !== '' && hash !== before
     if (isThere) {
+      seen[path] = hash
       say(`${path} has the SHA-256 ${hash}`)
       return done
     }
@@ -204,10 +228,8 @@ async function fileChanged(
   }
 }
 
-/** The next reload waits for another content than this one had. */
-async function rememberFiles(steps: readonly Step[], { journal }: Surroundings): Promise<void> {
-  const files: Record<string, string> = {}
-  for (const { fileChanged } of steps) if (fileChanged) files[fileChanged.path] = await hashOfFile(fileChanged.path)
+/** The next reload waits for another content than this one had; what has come meanwhile is another. */
+async function rememberFiles(files: Readonly<Record<string, string>>, { journal }: Surroundings): Promise<void> {
   if (Object.keys(files).length === 0) return
   await journal.append({ t: 'memo', memo: { files: { ...journal.memory.memo.files, ...files } } }).catch(() => {})
 }

@@ -1,7 +1,8 @@
 /**
  * Asks an action's verify whether it happened. Executes nothing else.
  *
- * Guarantee: only exit 0 (or an expected status) is `Succeeded`, only exit 1 (or a status that means absence) is `Failed`; whatever else happens is `Unknown`.
+ * Guarantees: only exit 0 (or an expected status) is `Succeeded`, only exit 1 (or a status that means absence) is `Failed`; whatever else happens is `Unknown`.
+ * Of one run one is asked at a time, whoever asks.
  */
 import type { Clock } from '../../shared/clock.ts'
 import { parseDuration } from '../../shared/duration.ts'
@@ -11,14 +12,18 @@ import type { Verdict } from '../../shared/run.ts'
 import { runCommand } from '../calls/command.ts'
 import { request } from '../calls/http.ts'
 import { callOf, isExpected } from './call.ts'
-import { commandOf, environmentOf, type Params, writeSecrets } from './environment.ts'
+import { commandOf, environmentOf, type Params, reasonOf, writeSecrets } from './environment.ts'
 import { makeFolder, removeFolder, verifyFolder } from './folder.ts'
 
+/** What is asked for. */
 export interface Verification {
   readonly runId: string
   readonly fence: number | null
   readonly action: Action
   readonly params: Params
+}
+
+export interface VerifyOptions {
   readonly stateDir: string
   readonly clock: Clock
   readonly log: Logger
@@ -27,16 +32,34 @@ export interface Verification {
 
 const outputLimit = 4096
 
-export async function verify({
-  runId,
-  fence,
-  action,
-  params,
-  stateDir,
-  clock,
-  log,
-  signal,
-}: Verification): Promise<Verdict> {
+/** Answers a function that asks, and never rejects. */
+export function createVerify(options: VerifyOptions): (asked: Verification) => Promise<Verdict> {
+  /** The last one of each run. */
+  const asking = new Map<string, Promise<Verdict>>()
+
+  async function after(before: Promise<Verdict> | undefined, asked: Verification): Promise<Verdict> {
+    await before
+    try {
+      return await verify(asked, options)
+    } catch (error) {
+      options.log.error({ reason: reasonOf(error, asked.params), run: asked.runId }, 'verify could not be carried out')
+      return 'Unknown'
+    }
+  }
+
+  return async asked => {
+    const verdict = after(asking.get(asked.runId), asked)
+    asking.set(asked.runId, verdict)
+    await verdict
+    if (asking.get(asked.runId) === verdict) asking.delete(asked.runId)
+    return verdict
+  }
+}
+
+async function verify(
+  { runId, fence, action, params }: Verification,
+  { stateDir, clock, log, signal }: VerifyOptions,
+): Promise<Verdict> {
   const declared = action.verify
   if (!declared) return 'Unknown'
   const timeoutMs = parseDuration(declared.timeout ?? defaults.verify.timeout) ?? 0
@@ -55,7 +78,7 @@ export async function verify({
   const surroundings = { runId, fence, params, folder }
   try {
     await makeFolder(folder)
-    await writeSecrets(action, surroundings)
+    await writeSecrets(action, surroundings, stateDir)
     const { exit, stderr } = await runCommand({
       command: commandOf(declared.exec?.command ?? [], params),
       env: environmentOf(action, surroundings),

@@ -2,12 +2,14 @@
  * The sidecar's two ports and its socket, from the start of the agent to its end.
  *
  * Guarantees: the public port and the socket are open at once, the API only when it is asked for and what guards it is there; until then `waiting`
- * says what is missing. Certificates and tokens that change are used for what comes next, without a restart.
+ * says what is missing. A port that the API cannot have is tried again every second, and named there. Certificates and tokens that change are used for what comes
+ * next, without a restart.
  */
 
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
-import type { Clock } from '../../shared/clock.ts'
+import { type Clock, sleep } from '../../shared/clock.ts'
+import { messageOf } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/log.ts'
 import type { Agent } from '../api.ts'
 import { type Address, formatAddress, isLoopback, parseAddress } from './address.ts'
@@ -66,6 +68,9 @@ export interface Servers {
 /** What cannot be served as asked for: the person who started the agent must change its options. */
 export class OptionsError extends Error {}
 
+/** How long after a port could not be had it is tried again, in milliseconds. */
+const retryEvery = 1_000
+
 export async function startServers(options: ServersOptions): Promise<Servers> {
   const { agent, auth, clock, log } = options
   const place = parsed(options.listen, '--listen')
@@ -73,14 +78,18 @@ export async function startServers(options: ServersOptions): Promise<Servers> {
   checkOptions(options, place)
   const guards = await watchGuards(options)
 
-  const waiting = () => (api ? [] : guards.missing())
+  const waiting = () => (api ? [] : [...guards.missing(), ...(refused === undefined ? [] : [refused])])
   const missing = () => [...new Set([...waiting(), ...agent.missing()])]
   const control = createControlServer(agent, log)
   const open = createPublicServer(agent, missing, log)
   try {
     // First, as it tells whether this folder has an agent already.
-    await listenOnSocket(control, options.stateDir, log)
-    await listen(open, placeOf(publicPlace), log)
+    await listenOnSocket(control, options.stateDir, { clock, log })
+    await listen(open, placeOf(publicPlace), log).catch(error => {
+      throw new Error(
+        `--public-listen is "${options.publicListen}", and that cannot be listened on: ${reasonOf(error)}`,
+      )
+    })
   } catch (error) {
     guards.close()
     await Promise.all([control, open].map(closeAtOnce))
@@ -91,20 +100,38 @@ export async function startServers(options: ServersOptions): Promise<Servers> {
   const publicAddress = formatAddress(addressOf(open))
   let api: { server: Server; api: Api; address: string } | undefined
   let opening: Promise<void> | undefined
-  let closed = false
+  /** Why the API could not be opened last time. */
+  let refused: string | undefined
+  const closing = new AbortController()
 
   const openApi = async () => {
     await guards.ready
-    if (closed) return
+    if (closing.signal.aborted) return
     const gate = gateOf(auth, clock, guards.token)
     const served = createApi({ agent, gate, clock, log, observe: options.observe })
     const server = bound(createApiServer(guards.certificate?.value), options.connections ?? 2_500)
     served.serve(server)
-    await listen(server, placeOf(place), log)
-    if (closed) return closeAtOnce(server)
+    if (!(await listenPatiently(server))) return closeAtOnce(server)
     guards.renewed(certificate => setCertificate(server, certificate))
     api = { server, api: served, address: formatAddress(addressOf(server)) }
     for (const listener of listeners.splice(0)) listener({ api: api.address, public: publicAddress })
+  }
+
+  /** Until it listens; false if all is closed before. */
+  const listenPatiently = async (server: Server): Promise<boolean> => {
+    while (!closing.signal.aborted) {
+      try {
+        await listen(server, placeOf(place), log)
+        refused = undefined
+        return !closing.signal.aborted
+      } catch (error) {
+        const sentence = `the API cannot listen on ${options.listen}: ${reasonOf(error)}`
+        if (sentence !== refused) log.error({ err: error }, `${sentence}; it is tried again every second`)
+        refused = sentence
+      }
+      await sleep(clock, retryEvery, closing.signal).catch(() => undefined)
+    }
+    return false
   }
 
   let drained: Promise<void> | undefined
@@ -139,7 +166,7 @@ export async function startServers(options: ServersOptions): Promise<Servers> {
       return drained
     },
     async close() {
-      closed = true
+      closing.abort(new Error('the servers are closed'))
       guards.close()
       await opening?.catch(() => undefined)
       const servers = api ? [api.server, control, open] : [control, open]
@@ -147,6 +174,8 @@ export async function startServers(options: ServersOptions): Promise<Servers> {
     },
   }
 }
+
+const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? messageOf(error)
 
 function parsed(text: string, option: string): Address {
   try {

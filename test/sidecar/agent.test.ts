@@ -1,6 +1,8 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Action, LifecycleSpec } from '../../shared/lifecycle/model.ts'
 import type { Message } from '../../shared/protocol/schemas.ts'
 import { newFolder, runAgent } from '../fixtures/running-agent.ts'
@@ -29,6 +31,24 @@ const life = (folder: string, more: Partial<LifecycleSpec> = {}): LifecycleSpec 
   ...more,
 })
 
+/** A server that answers nothing: when it is asked, and when who asked has hung up. */
+async function hanging(): Promise<{ url: string; arrived: Promise<void>; hungUp: Promise<void> }> {
+  const arrived = Promise.withResolvers<void>()
+  const hungUp = Promise.withResolvers<void>()
+  const server = createServer((request, response) => {
+    request.resume()
+    response.on('close', () => hungUp.resolve())
+    arrived.resolve()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  return { url, arrived: arrived.promise, hungUp: hungUp.promise }
+}
+
 const within = { timeout: 10_000, interval: 5 }
 
 describe("the pod's state", () => {
@@ -47,6 +67,18 @@ describe("the pod's state", () => {
     // That a guard has ever held is not forgotten.
     const again = await restart()
     await vi.waitFor(() => expect(again.agent.state()).toMatchObject({ state: 'Start', reason: 'GuardLost' }), within)
+  })
+
+  test('is not lost by one answer after a restart: Unknown, until a threshold is reached', async () => {
+    const folder = newFolder()
+    writeFileSync(`${folder}/up`, '')
+    const spec = life(folder, { probes: [{ name: 'up', file: { path: `${folder}/up` }, every: '1h' }] })
+    const running = await runAgent({ folder, spec })
+    await vi.waitFor(() => expect(running.agent.state().state).toBe('Running'), within)
+    rmSync(`${folder}/up`)
+    const { agent } = await running.restart()
+    await vi.waitFor(() => expect(agent.state().probes['up']).toMatchObject({ ok: null, failures: 1 }), within)
+    expect(agent.state()).toMatchObject({ state: 'Unknown', reason: 'NotAnswered' })
   })
 
   test('is the transient one while its run is in progress, and only then', async () => {
@@ -126,6 +158,106 @@ describe('preStop', () => {
     await again.agent.preStop()
     expect(again.agent.run('prestop.uid-0.2').phase).toBe('Succeeded')
     expect(readFileSync(`${folder}/stops`, 'utf8')).toBe('stop\nstop\n')
+  })
+
+  describe('does not do again what has succeeded', () => {
+    /** The application is up, and goes on being up: no guard turns true. */
+    async function stoppable(stop: Partial<Action>) {
+      const folder = newFolder()
+      const spec = life(folder)
+      writeFileSync(`${folder}/up`, '')
+      spec.actions = [
+        { name: 'stop', exec: sh(`echo stop >> ${folder}/stops`), ...stop },
+        ...(spec.actions?.slice(0, 1) ?? []),
+      ]
+      const running = await runAgent({ folder, spec })
+      await vi.waitFor(() => expect(running.agent.state().state).toBe('Running'), within)
+      return { ...running, stops: () => readFileSync(`${folder}/stops`, 'utf8') }
+    }
+    const held = (folder: string) =>
+      sh(`echo stop >> ${folder}/stops; while [ ! -e ${folder}/go ]; do sleep 0.02; done`)
+
+    test('under an agent that died meanwhile', async () => {
+      const folder = newFolder()
+      const spec = life(folder)
+      writeFileSync(`${folder}/up`, '')
+      spec.actions =
+        spec.actions?.map(action => (action.name === 'stop' ? { ...action, exec: held(folder) } : action)) ?? []
+      const running = await runAgent({ folder, spec })
+      await vi.waitFor(() => expect(running.agent.state().state).toBe('Running'), within)
+      void running.agent.preStop()
+      await running.reads(`${folder}/stops`, 'stop')
+      await running.close()
+      writeFileSync(`${folder}/go`, '')
+      const next = await running.restart()
+      expect(await next.ended('prestop.uid-0.1')).toMatchObject({ phase: 'Succeeded' })
+      await vi.waitFor(() => expect(next.agent.state().state).toBe('Running'), within)
+      await next.agent.preStop()
+      expect(readFileSync(`${folder}/stops`, 'utf8')).toBe('stop\n')
+    })
+
+    test('when somebody else has asked for it', async () => {
+      const { agent, ended, stops, restart } = await stoppable({})
+      await agent.put('by-the-controller', { action: 'stop' })
+      expect(await ended('by-the-controller')).toMatchObject({ phase: 'Succeeded' })
+      await agent.drop('by-the-controller')
+      await agent.preStop()
+      const next = await restart()
+      await next.agent.preStop()
+      expect(next.agent.runs()).toEqual([])
+      expect(stops()).toBe('stop\n')
+    })
+
+    test('when that is known only since it was settled', async () => {
+      const folder = newFolder()
+      const { agent, ended } = await runAgent({
+        folder,
+        spec: {
+          actions: [{ name: 'stop', exec: sh(`echo stop >> ${folder}/stops; kill -KILL $PPID; sleep 100`) }],
+          preStop: 'stop',
+        },
+      })
+      await agent.preStop()
+      expect(await ended('prestop.uid-0.1')).toMatchObject({ phase: 'Unknown' })
+      await agent.settle('prestop.uid-0.1', { outcome: 'Succeeded', reason: 'I looked' })
+      await agent.preStop()
+      expect(readFileSync(`${folder}/stops`, 'utf8')).toBe('stop\n')
+    })
+
+    test('when it was under way already, and turns out to be done', async () => {
+      const folder = newFolder()
+      const { agent, reads } = await runAgent({
+        folder,
+        spec: {
+          actions: [{ name: 'stop', exec: held(folder), cancel: { grace: '1s' }, verify: { exec: sh('true') } }],
+          preStop: 'stop',
+        },
+      })
+      await agent.put('by-the-controller', { action: 'stop' })
+      await reads(`${folder}/stops`, 'stop')
+      await agent.preStop()
+      expect(agent.runs().map(({ id, phase }) => `${id} ${phase}`)).toEqual(['by-the-controller Succeeded'])
+      expect(readFileSync(`${folder}/stops`, 'utf8')).toBe('stop\n')
+    })
+
+    test('unless another action is declared by now', async () => {
+      const { agent, ended, configure, folder } = await stoppable({})
+      await agent.put('by-the-controller', { action: 'stop' })
+      await ended('by-the-controller')
+      const { configHash } = agent.state()
+      configure(
+        life(folder, {
+          actions: [
+            { name: 'backup', exec: sh('true') },
+            { name: 'stop', exec: sh('true') },
+          ],
+          preStop: 'backup',
+        }),
+      )
+      await vi.waitFor(() => expect(agent.state().configHash).not.toBe(configHash), within)
+      await agent.preStop()
+      expect(agent.run('prestop.uid-0.1')).toMatchObject({ action: 'backup', phase: 'Succeeded' })
+    })
   })
 
   test('keeps others from beginning in between, and raises no fence', async () => {
@@ -214,6 +346,34 @@ describe('the configuration', () => {
     expect(agent.metrics()).toContain('shipmate_sidecar_config_refused 0')
   })
 
+  test('that is good again is told, though it is the one in force', async () => {
+    const folder = newFolder()
+    const { agent, configure } = await runAgent({ folder, spec: life(folder) })
+    writeFileSync(join(folder, 'lifecycle.json'), '{')
+    await vi.waitFor(() => expect(agent.state().configError).toBeDefined(), within)
+    const states: Message[] = []
+    agent.events.subscribe(message => void (message.type === 'state' && states.push(message)))
+    configure(life(folder))
+    await vi.waitFor(() => expect(agent.state().configError).toBeUndefined(), within)
+    const told = states.find(message => message.type === 'state' && message.state.configError === undefined)
+    expect(told).toMatchObject({ type: 'state', state: { configHash: agent.state().configHash } })
+  })
+
+  test('that drops a probe drops it from the metrics, too', async () => {
+    const folder = newFolder()
+    const { agent, configure } = await runAgent({ folder, spec: life(folder) })
+    await vi.waitFor(() => expect(agent.metrics()).toContain('shipmate_sidecar_probe_ok{probe="role"} 1'), within)
+    await vi.waitFor(
+      () => expect(agent.metrics()).toContain('shipmate_sidecar_probe_failures_total{probe="up"}'),
+      within,
+    )
+    const { configHash } = agent.state()
+    configure({ probes: [{ name: 'role', exec: { command: ['echo', 'primary'] } }] })
+    await vi.waitFor(() => expect(agent.state().configHash).not.toBe(configHash), within)
+    expect(agent.metrics()).not.toContain('probe="up"')
+    expect(agent.metrics()).toContain('shipmate_sidecar_probe_ok{probe="role"} 1')
+  })
+
   test('does not change a run in progress: it keeps the declaration under which it was accepted', async () => {
     const folder = newFolder()
     const spec = life(folder)
@@ -257,12 +417,67 @@ describe('stopping', () => {
     expect(readFileSync(`${folder}/state/journal`, 'utf8')).toContain('"phase":"Cancelled"')
   })
 
+  test('a drain does not wait longer than it is given for a verify that is being served', async () => {
+    const folder = newFolder()
+    const spec: LifecycleSpec = {
+      actions: [
+        {
+          name: 'a',
+          exec: sh('true'),
+          verify: { exec: { command: ['sh', '-c', `echo > ${folder}/began; sleep 1000`] } },
+        },
+      ],
+    }
+    const running = await runAgent({ folder, spec, drainTimeoutMs: 300 })
+    const { api } = await running.listening
+    const body = JSON.stringify({ runId: 'r', action: 'a', params: {} })
+    const asked = fetch(`http://${api}/v1/verify`, { method: 'POST', body })
+    const cutOff = expect(asked).rejects.toThrow()
+    await running.reads(`${folder}/began`, '')
+    await running.drain()
+    await cutOff
+    expect(running.lines.map(({ msg }) => msg)).toContain('draining: calls are cut off, as the time is up')
+  })
+
+  test('a call that hangs is cut off when the agent is replaced, and its successor does not know its end', async () => {
+    const folder = newFolder()
+    const { url, arrived, hungUp } = await hanging()
+    const spec: LifecycleSpec = { actions: [{ name: 'call', http: { url, method: 'POST', timeout: '1m' } }] }
+    const running = await runAgent({ folder, spec, drainTimeoutMs: 50 })
+    await running.agent.put('r', { action: 'call' })
+    await arrived
+    expect(await running.replace()).toBe(true)
+    await hungUp
+    expect(readFileSync(`${folder}/state/journal`, 'utf8')).not.toContain('"t":"ended"')
+    const next = await runAgent({ folder, spec })
+    expect(await next.ended('r')).toMatchObject({
+      phase: 'Unknown',
+      error: { message: expect.stringContaining('the agent ended at step 1 of 1') },
+    })
+  })
+
+  test('an agent that is being replaced can still be drained', async () => {
+    const folder = newFolder()
+    const { url, arrived } = await hanging()
+    const spec: LifecycleSpec = { actions: [{ name: 'call', http: { url, method: 'POST' }, cancel: { grace: '0s' } }] }
+    const running = await runAgent({ folder, spec, drainTimeoutMs: 1000 })
+    await running.agent.put('r', { action: 'call' })
+    await arrived
+    const draining = new AbortController()
+    const replaced = running.replace(draining.signal)
+    draining.abort()
+    expect(await replaced).toBe(false)
+    await expect(running.agent.put('s', { action: 'call' })).rejects.toMatchObject({ code: 'Draining' })
+    await running.drain()
+    expect(readFileSync(`${folder}/state/journal`, 'utf8')).toContain('"t":"ended"')
+  })
+
   test('an agent that is replaced leaves its runs to its successor, which adopts them', async () => {
     const folder = newFolder()
     const spec = life(folder)
     const running = await runAgent({ folder, spec })
     await running.agent.put('b', { action: 'backup' })
-    await vi.waitFor(() => expect(running.agent.run('b').phase).toBe('Running'), within)
+    await running.reads(`${running.stateDir}/runs/b/child`, 'pid')
     const before = running.agent.run('b')
     await running.replace()
     const next = await runAgent({ folder, spec })
@@ -278,7 +493,7 @@ describe('stopping', () => {
     const folder = newFolder()
     const running = await runAgent({ folder, spec: life(folder) })
     await running.agent.put('b', { action: 'backup' })
-    await vi.waitFor(() => expect(running.agent.run('b').phase).toBe('Running'), within)
+    await running.reads(`${running.stateDir}/runs/b/child`, 'pid')
     const next = await running.restart()
     await next.agent.cancel('b')
     expect(await next.ended('b')).toMatchObject({ phase: 'Cancelled' })
@@ -323,6 +538,27 @@ describe('stopping', () => {
     })
     expect(readFileSync(`${folder}/done`, 'utf8')).toBe('one\n')
   })
+})
+
+test('probes that have not answered yet are named', async () => {
+  const folder = newFolder()
+  const wait = sh(`while [ ! -e ${folder}/go ]; do sleep 0.02; done`)
+  const { agent, public: open } = await runAgent({
+    folder,
+    spec: {
+      probes: [
+        { name: 'quick', exec: sh('true') },
+        { name: 'slow', exec: wait, timeout: '1m' },
+        { name: 'slower', exec: wait, timeout: '1m' },
+      ],
+    },
+  })
+  const sentence = 'probes that have not answered yet: slow, slower'
+  await vi.waitFor(() => expect(agent.missing()).toEqual([sentence]), within)
+  const answer = await fetch(`http://${open}/readyz`)
+  expect([answer.status, await answer.text()]).toEqual([503, `${sentence}\n`])
+  writeFileSync(`${folder}/go`, '')
+  await vi.waitFor(() => expect(agent.missing()).toEqual([]), within)
 })
 
 test('a second agent on the same folder is refused', async () => {

@@ -156,6 +156,21 @@ it('is what prom-client would write of the same', async () => {
   expect(normal(registry.page())).toEqual(normal((await registers[0]?.metrics()) ?? ''))
 })
 
+it('a series whose subject is gone is removed, and begins anew if that comes back', () => {
+  const counter = registry.counter('shipmate_sidecar_c_total', 'C.', ['probe'])
+  const gauge = registry.gauge('shipmate_sidecar_g', 'G.', ['probe'])
+  for (const probe of ['a', 'b']) {
+    counter.add(2, { probe })
+    gauge.set(2, { probe })
+  }
+  counter.remove({ probe: 'a' })
+  gauge.remove({ probe: 'a' })
+  expect(registry.page()).not.toContain('probe="a"')
+  expect(registry.page()).toContain('shipmate_sidecar_g{probe="b"} 2')
+  counter.inc({ probe: 'a' })
+  expect(registry.page()).toContain('shipmate_sidecar_c_total{probe="a"} 1')
+})
+
 it('a histogram without labels is there from the beginning', () => {
   registry.histogram('shipmate_sidecar_h', 'H.', [1, 2])
   expect(samplesOf('shipmate_sidecar_h')?.map(({ name, value }) => [name, value])).toEqual([

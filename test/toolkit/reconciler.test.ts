@@ -2,7 +2,7 @@
  * What the reconcilers promise, in a world of virtual time and a server that is a model. Each of OKT's bugs has a test here that would find it.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Forbidden } from '../../controller/kube/errors.ts'
+import { Forbidden, NotFound } from '../../controller/kube/errors.ts'
 import { type Kind, type Ref, resourceOf, type Snapshot } from '../../controller/kube/kind.ts'
 import { ConfigMap, Secret } from '../../controller/kube/kinds.ts'
 import type { Request } from '../../controller/kube/transport.ts'
@@ -425,6 +425,26 @@ describe('finalization', () => {
     expect(map()?.metadata.finalizers ?? []).toEqual([])
   })
 
+  it('is no failure where the cache shows a moment longer what was let go already', async () => {
+    const operator = operate({}, { resources: [settings({ finalizer() {} })] })
+    await world.widget('a')
+    await world.until('a ready Widget', isReady)
+    operator.meddle = async (request, next) => {
+      const response = await next(request)
+      const { target, method } = request
+      const kind = target.resource === 'widgets' ? world.widgets : ConfigMap
+      if (method === 'PATCH' && !find<object>(kind, ref))
+        throw new NotFound('NotFound', 'never', 404, target, { message: 'it is gone' })
+      return response
+    }
+    await world.client.delete(ConfigMap, ref)
+    await world.until('another one', () => map() !== undefined && map()?.metadata.deletionTimestamp === undefined)
+    await world.client.delete(world.widgets, ref)
+    await world.until('that it is gone', () => widget() === undefined)
+    await quiet()
+    expect(operator.complaints).toEqual([])
+  })
+
   it('names a child that somebody else holds', async () => {
     operate()
     await world.widget('a')
@@ -537,4 +557,17 @@ it('many reconciliations at once share nothing (OKT bug 12)', async () => {
     Array.from({ length: 12 }, (_, i) => find(world.widgets, { ...ref, name: `w${i}` }) as Snapshot<Widget>)
   await world.until('all', () => all().every((one, i) => one.status?.observedValue === `v${i}`))
   expect([...seen]).toEqual([])
+})
+
+it('a Secret may be given as text, and is written once', async () => {
+  const secret = mutable(Secret, world.widgets, {
+    mutateWithInitialData: cr => ({ stringData: { word: cr.spec.value } }),
+  })
+  const operator = operate({}, { resources: [secret] })
+  await world.widget('a', 'one')
+  await world.until('a ready Widget', isReady)
+  expect(find(Secret, ref)).toMatchObject({ data: { word: btoa('one') } })
+  expect(find(Secret, ref)).not.toHaveProperty('stringData')
+  await quiet()
+  expect(operator.writes).toEqual(['patch secrets a', 'patch widgets/status a'])
 })

@@ -66,7 +66,8 @@ describe('a command that ends', () => {
   })
 
   it('runs where and as whom it is told', async () => {
-    expect((await run(['pwd'], { workingDir: '/' })).stdout).toBe('/\n')
+    expect((await run(['pwd'])).stdout).toBe('/\n')
+    expect((await run(['pwd'], { workingDir: '/usr' })).stdout).toBe('/usr\n')
     const user = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
     expect((await shell('id -u; id -g', { user })).stdout).toBe(`${user.uid}\n${user.gid}\n`)
   })

@@ -67,11 +67,42 @@ probes:
     expect(check('').lines).toEqual(['FILE:1:1: null is not an object'])
   })
 
+  it('does not warn of a parameter in the name of the file with the result, as it is replaced there', () => {
+    const action = 'exec: {command: [x]}, params: {to: {type: string}}, result: {file: /tmp/$(params.to)}'
+    expect(check(`actions: [{name: a, ${action}}]`)).toEqual({ isUsable: true, lines: [] })
+  })
+
   it('lets a configuration with warnings pass', () => {
     expect(check('probes: [{name: x, process: {name: y}}]')).toMatchObject({
       isUsable: true,
       lines: [expect.stringContaining('warning: ')],
     })
+  })
+})
+
+describe('a whole Lifecycle', () => {
+  const manifest = (kind: string, spec: string) => `apiVersion: shipmate.dev/v1alpha1\nkind: ${kind}\n${spec}`
+
+  it('is as good as its spec', () => {
+    const spec = 'probes: [{name: x, tcp: {port: 1}}]'
+    expect(check(manifest('Lifecycle', `metadata: {name: y}\nspec: {${spec}}\n`))).toEqual({
+      lines: [],
+      isUsable: true,
+    })
+    expect(examine(manifest('Lifecycle', `spec: {${spec}}\n`)).config?.hash).toBe(examine(spec).config?.hash)
+  })
+
+  it('has its mistakes where they stand', () => {
+    expect(check(manifest('Lifecycle', 'spec:\n  probs: []\n')).lines).toEqual([
+      'FILE:4:3: probs: no such field; did you mean "probes"?',
+    ])
+  })
+
+  it.each([
+    ['Lifecycle', 'metadata: {name: y}\n', 'this Lifecycle has no `spec`'],
+    ['ConfigMap', 'data: {}\n', 'this is a whole ConfigMap; a Lifecycle is wanted, or its `spec` alone'],
+  ])('that is a %s with %j is refused by its name', (kind, rest, message) => {
+    expect(check(manifest(kind, rest))).toEqual({ isUsable: false, lines: [`FILE:2:1: ${message}`] })
   })
 })
 

@@ -162,7 +162,10 @@ describe('a configuration', () => {
     writeFileSync(file(), probe('one'))
     await clock.until(() => store.refused() === undefined, 5000)
     expect(store.refused()).toBeUndefined()
-    expect(events).toHaveLength(2)
+    // That it is good again is told as well.
+    expect(events.slice(2)).toEqual(['one'])
+    await clock.advance(5000)
+    expect(events).toHaveLength(3)
   })
 
   it('that is taken away stays in force', async () => {

@@ -21,11 +21,12 @@ const talk =
 
 async function supervised(
   configOf: (folder: string) => LifecycleSpec,
+  flags: readonly string[] = [],
 ): Promise<{ sidecar: Sidecar; folder: string; exchange: (version: string) => Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'shipmate-'))
   const bundle = join(folder, 'agent.cjs')
   copyFileSync(await bundleOf('1.0.0'), bundle)
-  const sidecar = await startSidecar({ config: configOf(folder), under: 'supervise', bundle, folder })
+  const sidecar = await startSidecar({ config: configOf(folder), under: 'supervise', bundle, folder, flags })
   onTestFinished(async () => {
     await sidecar.stop()
     rmSync(folder, { recursive: true, force: true })
@@ -39,6 +40,35 @@ async function supervised(
     },
   }
 }
+
+/** An application that answers when it is told to. */
+async function application(): Promise<{
+  url: string
+  arrived: Promise<void>
+  hungUp: Promise<void>
+  answer: () => void
+}> {
+  const arrived = Promise.withResolvers<void>()
+  const hungUp = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<void>()
+  const server = createServer(async (_, response) => {
+    response.on('close', () => hungUp.resolve())
+    arrived.resolve()
+    await answer.promise
+    response.end('done')
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  return { url, arrived: arrived.promise, hungUp: hungUp.promise, answer: answer.resolve }
+}
+
+const calling = (url: string): LifecycleSpec => ({
+  actions: [{ name: 'call', http: { url, method: 'POST', timeout: '1m' }, cancel: { grace: '0s' } }],
+})
 
 const talking = (folder: string): LifecycleSpec => ({
   actions: [{ name: 'talk', exec: { command: ['sh', '-c', talk, 'sh', folder] } }],
@@ -95,29 +125,53 @@ describe.skipIf(!isThere)('an agent under shipmate-init supervise', () => {
   })
 
   it('that is replaced waits for what it carries out itself', { timeout: longest }, async () => {
-    const arrived = Promise.withResolvers<void>()
-    const answer = Promise.withResolvers<void>()
-    const server = createServer(async (_, response) => {
-      arrived.resolve()
-      await answer.promise
-      response.end('done')
-    })
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    const { sidecar, exchange } = await supervised(() => ({
-      actions: [{ name: 'call', http: { url, method: 'POST', timeout: '1m' } }],
-    }))
+    const { url, arrived, answer } = await application()
+    const { sidecar, exchange } = await supervised(() => calling(url))
     await sidecar.ask('PUT', '/v1/runs/call', { action: 'call' })
-    await arrived.promise
+    await arrived
     await exchange('2.0.0')
     sidecar.signalRoot('SIGHUP')
     await expect.poll(() => sidecar.said.join('\n'), { timeout: longest }).toContain('being replaced')
     const refused = await sidecar.request('PUT', '/v1/runs/other', { action: 'call' }).catch(() => ({ status: 503 }))
     expect(refused.status).toBe(503)
-    answer.resolve()
+    answer()
     await expect.poll(() => sidecar.births, { timeout: longest }).toBe(2)
     expect(await sidecar.run('call')).toMatchObject({ phase: 'Succeeded', result: 'done' })
     expect((await sidecar.state()).version).toBe('2.0.0')
+  })
+
+  it('that is replaced ends when the time is up, though a call hangs', { timeout: longest }, async () => {
+    const { url, arrived, hungUp } = await application()
+    const { sidecar } = await supervised(() => calling(url), ['--drain-timeout', '200ms'])
+    await sidecar.ask('PUT', '/v1/runs/call', { action: 'call' })
+    await arrived
+    sidecar.signalRoot('SIGHUP')
+    await hungUp
+    await expect.poll(() => sidecar.births, { timeout: longest }).toBe(2)
+    expect(await sidecar.ended('call')).toMatchObject({ phase: 'Unknown' })
+    expect(sidecar.said.join('\n')).toContain('left to its successor')
+  })
+
+  it('that is being replaced drains when it is asked to', { timeout: longest }, async () => {
+    const { url, arrived, answer } = await application()
+    const { sidecar } = await supervised(() => calling(url))
+    await sidecar.ask('PUT', '/v1/runs/call', { action: 'call' })
+    await arrived
+    sidecar.signal('SIGHUP')
+    await expect.poll(() => sidecar.said.join('\n'), { timeout: longest }).toContain('being replaced')
+    sidecar.signal('SIGTERM')
+    await expect.poll(() => sidecar.said.join('\n'), { timeout: longest }).toContain('draining: no new runs')
+    answer()
+    await expect.poll(() => sidecar.said.join('\n'), { timeout: longest }).toContain('"msg":"drained"')
+  })
+
+  it('that is asked to drain ends in time, though a call hangs', { timeout: longest }, async () => {
+    const { url, arrived, hungUp } = await application()
+    const { sidecar } = await supervised(() => calling(url), ['--drain-timeout', '200ms'])
+    await sidecar.ask('PUT', '/v1/runs/call', { action: 'call' })
+    await arrived
+    sidecar.signal('SIGTERM')
+    await hungUp
+    await expect.poll(() => sidecar.births, { timeout: longest }).toBe(2)
   })
 })

@@ -58,11 +58,11 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
     await sidecar.ended('way-2')
     rmSync(join(sidecar.stateDir, 'journal'))
     await sidecar.kill()
-    expect(await sidecar.ask('PUT', '/v1/runs/way-2', body)).toMatchObject({ status: 409 })
-    expect(await sidecar.ask('PUT', '/v1/runs/way-2-other', body)).toMatchObject({
-      status: 409,
-      body: { code: 'WrongJournal' },
-    })
+    for (const id of ['way-2', 'way-2-other'])
+      expect(await sidecar.ask('PUT', `/v1/runs/${id}`, body)).toMatchObject({
+        status: 409,
+        body: { code: 'WrongJournal' },
+      })
     expect(await sidecar.run('way-2')).toMatchObject({ phase: 'Unknown', error: { code: 'RecordLost' } })
     expect((await sidecar.state()).journalId).not.toBe(journalId)
     await sidecar.quiet()

@@ -3,14 +3,15 @@
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { runAgent, wrapper } from '../../fixtures/running-agent.ts'
 import { type AgentProcess, start, temporary } from '../soak/process.ts'
 import { noVolumes, volume } from './volume.ts'
 
 const KiB = 1024
 const script = {
   /** Waits to be let go, prints what it is told to, and leaves its mark. */
-  held: 'while [ ! -e "$1/$2.go" ]; do sleep 0.05; done; yes "a line" | head -c "$3"; echo "$SHIPMATE_RUN_ID" >> "$1/marks"',
+  held: 'while [ ! -e "$1/$2.go" ]; do sleep 0.05; done; yes "a line" | head -c "$3"; touch "$1/result"; echo "$SHIPMATE_RUN_ID" >> "$1/marks"',
   mark: 'echo "$SHIPMATE_RUN_ID" >> "$1/marks"',
 }
 
@@ -82,6 +83,71 @@ describe.skipIf(noVolumes)(`on a full disk${noVolumes ? ` (skipped: ${noVolumes}
     expect((await next.ask('GET', '/v1/runs/one')).json).toMatchObject({ phase: 'Succeeded', exitCode: 0 })
     expect((await next.ask('GET', '/v1/state')).json.journalId).toBe(journalId)
     expect(marks()).toEqual(['one'])
+  })
+
+  test(
+    'what is given up for an end is for ends alone: until it is there again, a PUT is refused',
+    options,
+    async () => {
+      const { disk, agent, letGo, marks } = await begin()
+      await agent.put('one', 'held', { key: 'one' })
+      await running(agent, 'one')
+      disk.fill()
+      letGo('one')
+      expect((await agent.ended('one')).phase).toBe('Succeeded')
+      expect(existsSync(join(agent.stateDir, 'reserve'))).toBe(false)
+
+      expect(await agent.put('two', 'mark')).toMatchObject({ status: 507, json: { code: 'JournalFull' } })
+      disk.free()
+      expect((await agent.put('two', 'mark')).status).toBe(201)
+      expect((await agent.ended('two')).phase).toBe('Succeeded')
+      expect(marks()).toEqual(['one', 'two'])
+      expect(existsSync(join(agent.stateDir, 'reserve'))).toBe(true)
+    },
+  )
+
+  test('a run whose wrapper is on its way is not decided before it can be kept from starting', options, async () => {
+    const disk = volume()
+    const elsewhere = temporary()
+    const late = `while [ ! -e ${elsewhere}/go ]; do sleep 0.02; done; "$@"; echo $? > ${elsewhere}/code`
+    const agent = await runAgent({
+      folder: disk.path,
+      spec: { actions: [{ name: 'mark', exec: { command: ['touch', join(elsewhere, 'mark')] } }] },
+      init: ['sh', '-c', late, 'late', ...wrapper],
+    })
+    await agent.agent.put('one', { action: 'mark' })
+    await vi.waitFor(() => expect(agent.agent.run('one').phase).toBe('Running'))
+    disk.fill()
+    const next = await agent.restart()
+    expect(next.agent.run('one').phase).toBe('Running')
+    expect(next.lines.map(({ msg }) => msg)).toContainEqual(expect.stringContaining('cannot be kept from starting'))
+
+    disk.free()
+    expect(await next.ended('one')).toMatchObject({ phase: 'Failed', error: { code: 'NotStarted' } })
+    writeFileSync(join(elsewhere, 'go'), '')
+    await next.reads(join(elsewhere, 'code'), '3')
+    expect(existsSync(join(elsewhere, 'mark'))).toBe(false)
+  })
+
+  test('one that comes while there is no room, and then begins, is adopted', options, async () => {
+    const disk = volume()
+    const elsewhere = temporary()
+    const late = `while [ ! -e ${elsewhere}/go ]; do sleep 0.02; done; exec "$@"`
+    const agent = await runAgent({
+      folder: disk.path,
+      spec: { actions: [{ name: 'mark', exec: { command: ['touch', join(elsewhere, 'mark')] } }] },
+      init: ['sh', '-c', late, 'late', ...wrapper],
+    })
+    await agent.agent.put('one', { action: 'mark' })
+    await vi.waitFor(() => expect(agent.agent.run('one').phase).toBe('Running'))
+    disk.fill()
+    const next = await agent.restart()
+    disk.free()
+    writeFileSync(join(elsewhere, 'go'), '')
+    const { phase } = await next.ended('one')
+    expect({ phase, isMarked: existsSync(join(elsewhere, 'mark')) }).toEqual(
+      phase === 'Succeeded' ? { phase, isMarked: true } : { phase: 'Failed', isMarked: false },
+    )
   })
 
   test('an end for which there is no room is tried again until there is, and is not told before', options, async () => {

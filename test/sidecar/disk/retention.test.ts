@@ -18,7 +18,7 @@ const config = {
     { name: 'wait', exec: { command: ['sleep', '30'] }, shared: true, timeout: '1m' },
   ],
 }
-const wide = { count: 1000, age: 3_600_000, bytes: 1024 * 1024 * KiB }
+const wide = { count: 1000, age: 3_600_000, bytes: 1024 * 1024 * KiB, records: 1024 * 1024 * KiB }
 const options = { timeout: 60_000 }
 
 test('by count: the oldest go, and Unknown ones and those in progress stay', options, async () => {
@@ -45,6 +45,12 @@ test('by age', options, async () => {
 test('by size of the logs', options, async () => {
   const agent = await start({ config, bounds: { ...wide, bytes: 100 * KiB } })
   for (let number = 0; number < 6; number++) await ended(agent, `run-${number}`, { bytes: 40 * KiB })
+  await expect.poll(() => ids(agent)).toEqual(['run-5', 'run-4'])
+})
+
+test('by size of what is remembered of them', options, async () => {
+  const agent = await start({ config, bounds: { ...wide, records: 100 * KiB } })
+  for (let number = 0; number < 6; number++) await ended(agent, `run-${number}`, { text: 'x'.repeat(40 * KiB) })
   await expect.poll(() => ids(agent)).toEqual(['run-5', 'run-4'])
 })
 

@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { isAlive } from '../../../sidecar/init/identity.ts'
-import { folder, isRoot, lives, run, type Started, shell, start, until, wrappers } from './wrappers.ts'
+import { counted, folder, isRoot, lives, run, type Started, shell, start, until, wrappers } from './wrappers.ts'
 
 const isLinux = process.platform === 'linux'
 const identity = (started: Started) => started.json('claim') as unknown as Parameters<typeof isAlive>[0]
@@ -141,11 +141,17 @@ for (const wrapper of wrappers) {
         expect(await start(wrapper, []).ended).toMatchObject({ code: 2 })
       })
 
-      it('exits 4, with nothing claimed, if the secrets are cut off', async () => {
-        const { ended, dir } = start(wrapper, ['true'], { secrets: Buffer.from([0, 0, 0, 9, 1]) })
+      it.each([
+        ['never came', []],
+        ['are fewer than they should be', [0, 0, 0, 2, 0, 0, 0, 1, 7]],
+        ['are cut off', [0, 0, 0, 1, 0, 0, 0, 9, 1]],
+        ['are more than they should be', [0, 0, 0, 0, 0, 0, 0, 1, 7]],
+      ])('exits 4, with nothing claimed and a reason for the agent, if the secrets %s', async (_, bytes) => {
+        const { ended, dir, told } = start(wrapper, ['true'], { secrets: Buffer.from(bytes) })
         const { code, stderr } = await ended
         expect(code).toBe(4)
         expect(stderr).toContain('nothing was executed: secrets: EPROTO')
+        expect(told()).toBe('secrets: EPROTO\n')
         expect(readdirSync(dir)).toEqual([])
       })
 
@@ -254,9 +260,9 @@ for (const wrapper of wrappers) {
         const dir = folder()
         const started = start(wrapper, ['touch', join(dir, 'done')], { dir, secrets: null })
         // It listens: SIGHUP would end it otherwise.
-        await until(() => awaits(started.pid, 'SIGHUP'))
+        await until(() => awaits(started.pid, 'SIGHUP', isC ? 'SigBlk' : 'SigCgt'))
         started.process.kill('SIGUSR1')
-        started.process.stdin?.end()
+        started.process.stdin?.end(counted([]))
         expect(await started.ended).toMatchObject({ code: 0 })
         expect(started.json('exit')).toMatchObject({ cause: 'cancelled', code: null, signal: 'SIGTERM' })
         expect(readdirSync(dir)).not.toContain('done')
@@ -356,11 +362,11 @@ for (const wrapper of wrappers) {
   })
 }
 
-/** Whether a process blocks or handles a signal. */
-function awaits(pid: number, signal: NodeJS.Signals): boolean {
+/** Whether a process listens to a signal. By which mask: the C program reads signals that it has blocked; Node has a handler, and blocks them all for a moment while it starts. */
+function awaits(pid: number, signal: NodeJS.Signals, by: 'SigBlk' | 'SigCgt'): boolean {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const masks = [...status.matchAll(/^Sig(?:Blk|Cgt):\t(\w+)$/gm)].map(([, hex]) => BigInt(`0x${hex}`))
-  return masks.some(mask => (mask >> BigInt(constants.signals[signal] - 1)) & 1n)
+  const mask = BigInt(`0x${new RegExp(`^${by}:\\t(\\w+)$`, 'm').exec(status)?.[1] ?? '0'}`)
+  return ((mask >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n
 }
 
 function readCommand(pid: number): string {

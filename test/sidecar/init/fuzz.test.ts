@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { keysOf } from '../../../sidecar/init/lines.ts'
 import { lines, secretsAndChunks, seed } from './arbitraries.ts'
 import { redacted } from './reference.ts'
-import { framed, hasCompiler } from './wrappers.ts'
+import { counted, framed, hasCompiler } from './wrappers.ts'
 
 const sources = join(import.meta.dirname, '../../../sidecar/init')
 
@@ -66,7 +66,7 @@ describe.skipIf(!hasCompiler)('under the sanitizers, whatever a command writes',
   it('is redacted as the text as a whole would be', () => {
     const cases = fc.sample(secretsAndChunks, { seed, numRuns: 3000 })
     const frames = cases.flatMap(({ secrets, chunks }) => {
-      return [framed(secrets), ...chunks.filter(chunk => chunk.length > 0), Buffer.alloc(0)]
+      return [counted(secrets), ...chunks.filter(chunk => chunk.length > 0), Buffer.alloc(0)]
     })
     let rest = fuzz('redact', frames)
     for (const { secrets, chunks } of cases) {

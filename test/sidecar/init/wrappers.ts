@@ -78,6 +78,8 @@ export interface Started {
   readonly ended: Promise<Ended>
   /** The text of a file in its folder, undefined if there is none. */
   read(name: string): string | undefined
+  /** What it has written to its standard output. */
+  told(): string
   json(name: string): Record<string, unknown>
   /** The log as far as it is kept. */
   log(): string
@@ -91,7 +93,7 @@ export function start(wrapper: Wrapper, command: string[], call: Call = {}): Sta
   const own = [...wrapper.argv, '--dir', dir, '--log', join(dir, 'log'), ...(call.options ?? []), '--', ...command]
   const [file = '', ...args] = [...(call.before ?? []), ...own]
   const child = spawn(file, args, {
-    stdio: ['pipe', 'ignore', 'pipe', ...(call.files ?? [])],
+    stdio: ['pipe', 'pipe', 'pipe', ...(call.files ?? [])],
     env: { PATH: path, ...call.env },
     ...(call.uid === undefined ? {} : { uid: call.uid, gid: call.uid }),
   })
@@ -99,10 +101,14 @@ export function start(wrapper: Wrapper, command: string[], call: Call = {}): Sta
   child.stderr?.on('data', data => {
     stderr += data
   })
+  let told = ''
+  child.stdout?.on('data', data => {
+    told += data
+  })
   // One that is not called the right way does not read them.
   child.stdin?.on('error', () => undefined)
   if (call.secrets !== null)
-    child.stdin?.end(Array.isArray(call.secrets) ? framed(call.secrets) : (call.secrets ?? Buffer.alloc(0)))
+    child.stdin?.end(Buffer.isBuffer(call.secrets) ? call.secrets : counted(call.secrets ?? []))
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, signal) => resolve({ code, signal, stderr }))
@@ -120,6 +126,7 @@ export function start(wrapper: Wrapper, command: string[], call: Call = {}): Sta
     pid: child.pid ?? 0,
     ended,
     read,
+    told: () => told,
     json: name => JSON.parse(read(name) ?? '{}'),
     log: () => Buffer.concat([...segments(join(dir, 'log')).values()]).toString(),
   }
@@ -135,14 +142,19 @@ export async function run(wrapper: Wrapper, command: string[], call: Call = {}):
 
 export const shell = (script: string, ...args: string[]): string[] => ['sh', '-c', script, 'sh', ...args]
 
-export function framed(secrets: Buffer[]): Buffer {
-  return Buffer.concat(
-    secrets.flatMap(secret => {
-      const length = Buffer.alloc(4)
-      length.writeUInt32BE(secret.length)
-      return [length, secret]
-    }),
-  )
+/** Secrets as a wrapper gets them. */
+export function counted(secrets: Buffer[]): Buffer {
+  return Buffer.concat([number(secrets.length), framed(secrets)])
+}
+
+export function framed(pieces: Buffer[]): Buffer {
+  return Buffer.concat(pieces.flatMap(piece => [number(piece.length), piece]))
+}
+
+function number(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
 }
 
 /** The segments of a log by their offsets, in order. */

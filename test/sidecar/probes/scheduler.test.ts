@@ -222,18 +222,18 @@ describe('several probes', () => {
     ])
   })
 
-  it('have settled when each has answered or failed to, and have answered only by an answer', async () => {
-    expect(probes.settled()).toBe(true)
-    probes.set([probe('a'), probe('b')])
-    expect(probes.settled()).toBe(false)
+  it('are awaited until each has answered or failed to, and have answered only by an answer', async () => {
+    expect(probes.awaited()).toEqual([])
+    probes.set([probe('a', { failureThreshold: 1 }), probe('b')])
+    expect(probes.awaited()).toEqual(['a', 'b'])
     await clock.advance(0)
     await answer(500)
-    expect(probes.settled()).toBe(false)
+    expect(probes.awaited()).toEqual(['b'])
     await clock.advance(20)
     await isAsked(2)
     await clock.advance(3000)
     await isAnswered(2)
-    expect(probes.settled()).toBe(true)
+    expect(probes.awaited()).toEqual([])
     expect([probes.answered('a'), probes.answered('b'), probes.answered('c')]).toEqual([true, false, false])
   })
 })
@@ -364,5 +364,7 @@ it('one that cannot be ended is not joined by another, and has no answer meanwhi
   // The one that is due begins as soon as the other has ended.
   await vi.waitFor(async () => expect(await pids()).toHaveLength(2), 10_000)
   probes.stop()
+  // The timer that would tell that it lingers goes when it has ended.
+  await vi.waitFor(() => expect(clock.pending).toBe(0), 10_000)
   await rm(folder, { recursive: true })
 })

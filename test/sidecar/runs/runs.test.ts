@@ -1,6 +1,15 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -50,6 +59,45 @@ describe('a run', () => {
     expect(await ended('r')).toMatchObject({
       phase: 'Failed',
       error: { code: 'NotExecuted', message: expect.stringContaining('ENOENT') },
+    })
+  })
+
+  test('whose wrapper could not begin says why; of steps, that the step was not begun', async () => {
+    const folder = newFolder()
+    const { agent, ended } = await runAgent({
+      folder,
+      init: ['sh', '-c', `echo x >> ${folder}/asked; echo 'claim: ENOSPC'; exit 4`, 'sh'],
+      ...actions({ name: 'a', exec: sh('true') }, { name: 'b', steps: [{ exec: sh('true') }] }),
+    })
+    await agent.put('r', { action: 'a' })
+    expect(await ended('r')).toMatchObject({
+      phase: 'Failed',
+      error: { code: 'NotStarted', message: expect.stringContaining('claim: ENOSPC') },
+    })
+    await agent.put('s', { action: 'b' })
+    expect(await ended('s')).toMatchObject({
+      phase: 'Failed',
+      error: { code: 'NotExecuted', message: expect.stringMatching(/step 1 of 1 was not begun.*claim: ENOSPC/) },
+    })
+    expect(readFileSync(`${folder}/asked`, 'utf8')).toBe('x\nx\n')
+  })
+
+  test('with more arguments than the system takes has failed, and says so', async () => {
+    const exec = { command: ['true', ...Array.from({ length: 60 }, () => '$(params.p)')] }
+    const params = { p: { type: 'string' } }
+    const { agent, ended } = await runAgent(
+      actions({ name: 'a', exec, params }, { name: 'b', steps: [{ exec: sh('true') }, { exec }], params }),
+    )
+    const given = { p: 'x'.repeat(120_000) }
+    await agent.put('r', { action: 'a', params: given })
+    expect(await ended('r')).toMatchObject({
+      phase: 'Failed',
+      error: { code: 'NotStarted', message: expect.stringContaining('E2BIG') },
+    })
+    await agent.put('s', { action: 'b', params: given })
+    expect(await ended('s')).toMatchObject({
+      phase: 'Failed',
+      error: { code: 'NotExecuted', message: expect.stringMatching(/step 2 of 2 was not begun.*E2BIG/) },
     })
   })
 
@@ -185,6 +233,34 @@ describe('a run', () => {
     expect((await ended('r')).result).toEqual({ x: 1 })
   })
 
+  test.each<[string, (path: string) => void]>([
+    ['is of an earlier run', path => writeFileSync(path, '"stale"')],
+    ['is a pipe into which nobody writes', path => void execFileSync('mkfifo', [path])],
+    ['has more than a result may', path => writeFileSync(path, '')],
+  ])('has no result, and ends, if the file of it %s', async (_, make) => {
+    const folder = newFolder()
+    make(`${folder}/out`)
+    const much = `[ -s ${folder}/out ] || [ -p ${folder}/out ] || head -c 65537 /dev/zero > ${folder}/out`
+    const { agent, ended, lines } = await runAgent({
+      folder,
+      ...actions({ name: 'a', exec: sh(much), result: { file: `${folder}/out` } }),
+    })
+    await agent.put('r', { action: 'a' })
+    expect(await ended('r')).toMatchObject({ phase: 'Succeeded', result: null })
+    expect(lines.map(({ msg }) => msg)).toContain('the result of a run could not be read')
+  })
+
+  test('has as its result an older file that it has moved into place', async () => {
+    const folder = newFolder()
+    writeFileSync(`${folder}/made-before`, '"moved"')
+    const { agent, ended } = await runAgent({
+      folder,
+      ...actions({ name: 'a', exec: sh(`mv ${folder}/made-before ${folder}/out`), result: { file: `${folder}/out` } }),
+    })
+    await agent.put('r', { action: 'a' })
+    expect(await ended('r')).toMatchObject({ phase: 'Succeeded', result: 'moved' })
+  })
+
   test('runs where, and as whom, it is declared', async () => {
     const { agent, ended } = await runAgent(
       actions({ name: 'a', exec: sh('pwd; nice'), workingDir: '/usr', limits: { nice: 5 } }),
@@ -299,10 +375,62 @@ describe('checks, in their order', () => {
     })
   })
 
-  test('a NUL character in a parameter is refused', async () => {
-    const { agent } = await runAgent(actions({ name: 'a', exec: sh('true'), params: { p: { type: 'string' } } }))
-    await expect(agent.put('r', { action: 'a', params: { p: 'a\0b' } })).rejects.toMatchObject({
-      code: 'InvalidParams',
+  describe('what cannot be handed to a command is refused before anything happens', () => {
+    const kinds: [string, Partial<Action>][] = [
+      ['a command', { exec: sh('true') }],
+      ['steps', { steps: [{ exec: sh('true') }] }],
+    ]
+    const params = {
+      p: { type: 'string', required: false },
+      password: { type: 'string', writeOnly: true, required: false },
+    }
+    const refusals: [string, Record<string, string>][] = [
+      ['a NUL character in a parameter', { p: 'a\0b' }],
+      ['a NUL character in a secret', { password: 'hunter2\0x' }],
+      ['a parameter that is too long for a variable', { p: 'x'.repeat(131_072) }],
+      ['a secret that is too long for a variable', { password: 'x'.repeat(131_072) }],
+    ]
+    const cases = kinds.flatMap(([kind, how]) => refusals.map(([what, given]) => ({ kind, how, what, given })))
+
+    test.each(cases)('$what, of $kind', async ({ how, given }) => {
+      const { agent, lines } = await runAgent(
+        actions({ name: 'a', ...how, verify: { exec: sh('true') }, params, secretEnv: { PGPASSWORD: 'password' } }),
+      )
+      const refused = { code: 'InvalidParams', message: expect.not.stringContaining('hunter2') }
+      await expect(agent.put('r', { action: 'a', params: given })).rejects.toMatchObject(refused)
+      await expect(agent.verify({ runId: 'r', action: 'a', params: given })).rejects.toMatchObject(refused)
+      expect(agent.runs()).toEqual([])
+      expect(JSON.stringify(lines)).not.toContain('hunter2')
+    })
+
+    test('an argument that is too long', async () => {
+      const { agent } = await runAgent(
+        actions({
+          name: 'a',
+          exec: { command: ['true', '$(params.p)$(params.p)'] },
+          params: { p: { type: 'string' } },
+        }),
+      )
+      await expect(agent.put('r', { action: 'a', params: { p: 'x'.repeat(70_000) } })).rejects.toMatchObject({
+        code: 'InvalidParams',
+        message: expect.stringContaining('131071'),
+      })
+    })
+
+    test('secrets that are too long to be looked for in the log', async () => {
+      const { agent } = await runAgent(actions({ name: 'a', exec: sh('true'), params }))
+      await expect(agent.put('r', { action: 'a', params: { password: 'x'.repeat(250_000) } })).rejects.toMatchObject({
+        code: 'InvalidParams',
+        message: expect.stringContaining('password'),
+      })
+    })
+
+    test('and no more than that: what no command gets is as long as a request may be', async () => {
+      const { agent, ended } = await runAgent(
+        actions({ name: 'a', http: { method: 'POST', url: 'http://127.0.0.1:1/', body: '$(params.p)' }, params }),
+      )
+      await agent.put('r', { action: 'a', params: { p: `\0${'x'.repeat(200_000)}` } })
+      expect(await ended('r')).toMatchObject({ error: { code: 'NotSent' } })
     })
   })
 })
@@ -323,6 +451,26 @@ describe('cancel', () => {
     expect(() => process.kill(grandchild, 0)).toThrow()
     expect(await agent.cancel('r')).toMatchObject({ ended: true, run: { phase: 'Cancelled' } })
     await expect(agent.cancel('unheard-of')).rejects.toMatchObject({ code: 'UnknownRun' })
+  })
+
+  test.each<[string, Partial<Action>]>([
+    ['a command', { exec: sh('true') }],
+    ['a step', { steps: [{ exec: sh('true') }] }],
+  ])('of %s whose wrapper has not begun is a cancel, and nothing is left of its secrets', async (_, how) => {
+    const folder = newFolder()
+    const { agent, ended, stateDir } = await runAgent({
+      folder,
+      init: ['sh', '-c', `while [ ! -e ${folder}/go ]; do sleep 0.02; done`, 'sh'],
+      ...actions({ name: 'a', ...how, params: { password: { type: 'string', writeOnly: true } } }),
+    })
+    await agent.put('r', { action: 'a', params: { password: 'hunter2' } })
+    await vi.waitFor(() => expect(agent.run('r').phase).toBe('Running'))
+    await agent.cancel('r')
+    writeFileSync(`${folder}/go`, '')
+    expect(await ended('r')).toMatchObject({ phase: 'Cancelled', error: { code: 'Cancelled' } })
+    expect(
+      readdirSync(stateDir, { recursive: true, encoding: 'utf8' }).filter(name => name.includes('params')),
+    ).toEqual([])
   })
 
   test('right after the start is a cancel, too, and what was not begun never is', async () => {
@@ -373,6 +521,14 @@ describe('a time-out', () => {
     expect(await ended('r')).toMatchObject({ phase: 'TimedOut', error: { code: 'TimedOut' } })
     await agent.put('s', { action: 'b', timeout: '200ms' })
     expect(await ended('s')).toMatchObject({ phase: 'TimedOut' })
+  })
+
+  test('of steps is a time-out, whichever kind of step it comes in', async () => {
+    const { agent, ended } = await runAgent(
+      actions({ name: 'a', steps: [{ exec: sh('true') }, { exec: sh('sleep 100') }], cancel: { grace: '1s' } }),
+    )
+    await agent.put('r', { action: 'a', timeout: '500ms' })
+    expect(await ended('r')).toMatchObject({ phase: 'TimedOut', error: { code: 'TimedOut' } })
   })
 })
 
@@ -430,6 +586,72 @@ describe('settle and verify', () => {
     expect(agent.run('r')).toMatchObject({ phase: 'Failed', error: { code: 'NotApplied' } })
   })
 
+  test('verify is in the same folder as the action', async () => {
+    const { agent } = await runAgent(
+      actions(
+        { name: 'a', exec: sh('true'), verify: { exec: sh('[ "$(pwd)" = / ]') } },
+        { name: 'b', exec: sh('true'), workingDir: '/usr', verify: { exec: sh('[ "$(pwd)" = /usr ]') } },
+      ),
+    )
+    expect(await agent.verify({ runId: 'x', action: 'a' })).toEqual({ outcome: 'Succeeded' })
+    expect(await agent.verify({ runId: 'x', action: 'b' })).toEqual({ outcome: 'Succeeded' })
+  })
+
+  test('verify is one at a time for a run, also when the agent itself asks', async () => {
+    const folder = newFolder()
+    const alone = `mkdir ${folder}/alone || echo > ${folder}/overlap; echo x >> ${folder}/asked; while [ ! -e ${folder}/go ]; do sleep 0.02; done; rmdir ${folder}/alone; exit 1`
+    const { agent, ended, reads } = await runAgent({
+      folder,
+      ...actions(
+        {
+          name: 'a',
+          exec: sh(`echo > ${folder}/began; sleep 100`),
+          cancel: { grace: '1s' },
+          verify: { exec: sh(alone) },
+        },
+        { name: 'b', exec: sh('true'), verify: { exec: sh('true') } },
+      ),
+    })
+    await agent.put('r', { action: 'a' })
+    await reads(`${folder}/began`, '')
+    await agent.cancel('r')
+    await reads(`${folder}/asked`, 'x')
+    const asked = agent.verify({ runId: 'r', action: 'a' })
+    // Others are not held up; by then the second would have begun as well.
+    expect(await agent.verify({ runId: 'other', action: 'b' })).toEqual({ outcome: 'Succeeded' })
+    writeFileSync(`${folder}/go`, '')
+    expect(await asked).toEqual({ outcome: 'Failed' })
+    expect(await ended('r')).toMatchObject({ phase: 'Cancelled' })
+    expect(readFileSync(`${folder}/asked`, 'utf8')).toBe('x\nx\n')
+    expect(existsSync(`${folder}/overlap`)).toBe(false)
+  })
+
+  test('a run whose record was lost is verified as it is asked for, and refused to who asks by the old journal', async () => {
+    const folder = newFolder()
+    const { agent, ended, close, restart, stateDir } = await runAgent({
+      folder,
+      ...actions({
+        name: 'a',
+        exec: sh(`echo x >> ${folder}/effect`),
+        verify: { exec: sh(`test -e ${folder}/effect`) },
+      }),
+    })
+    const { journalId } = agent.state()
+    const body = { action: 'a', journalId }
+    await agent.put('r', body)
+    await ended('r')
+    await close()
+    rmSync(join(stateDir, 'journal'))
+    const { agent: next } = await restart()
+    expect(next.run('r')).toMatchObject({ phase: 'Unknown', error: { code: 'RecordLost' } })
+    await expect(next.put('r', body)).rejects.toMatchObject({ code: 'WrongJournal' })
+    const known = { started: false, run: { phase: 'Unknown' } }
+    expect(await next.put('r', { ...body, journalId: next.state().journalId })).toMatchObject(known)
+    expect(await next.verify({ runId: 'r', action: 'a' })).toEqual({ outcome: 'Succeeded' })
+    expect(next.run('r')).toMatchObject({ phase: 'Succeeded', error: null })
+    expect(readFileSync(`${folder}/effect`, 'utf8')).toBe('x\n')
+  })
+
   test('verify answers for a run that is not known here', async () => {
     const { agent, folder } = await anUnknownRun()
     writeFileSync(`${folder}/verdict`, '0')
@@ -474,6 +696,34 @@ describe('secret parameters', () => {
   })
 })
 
+describe.runIf(process.getuid?.() === 0)('a secret that another user must read', () => {
+  test.each<[string, Partial<Action>]>([
+    ['a command', { exec: sh('cat "$SHIPMATE_PARAM_FILE_PASSWORD" | wc -c') }],
+    ['a step', { steps: [{ exec: sh('cat "$SHIPMATE_PARAM_FILE_PASSWORD" | wc -c') }] }],
+  ])('can be read by %s, also under the next agent', async (_, how) => {
+    const folder = newFolder()
+    chmodSync(folder, 0o711)
+    const { exec, steps = [{ exec }] } = how
+    const after = (script: string) => sh(`id -u; while [ ! -e ${folder}/go ]; do sleep 0.02; done; ${script}`)
+    const script = exec?.command[2] ?? steps[0]?.exec?.command[2] ?? ''
+    const { agent, restart } = await runAgent({
+      folder,
+      ...actions({
+        name: 'a',
+        ...(exec ? { exec: after(script) } : { steps: [{ exec: after(script) }] }),
+        params: { password: { type: 'string', writeOnly: true } },
+        user: { uid: 65_534, gid: 65_534 },
+      }),
+    })
+    await agent.put('r', { action: 'a', params: { password: 'hunter2' } })
+    await vi.waitFor(async () => expect(await text(agent, 'r')).toBe('65534\n'), 5000)
+    const next = await restart()
+    writeFileSync(`${folder}/go`, '')
+    expect(await next.ended('r')).toMatchObject({ phase: 'Succeeded' })
+    expect(await text(next.agent, 'r')).toBe('65534\n7\n')
+  })
+})
+
 describe('what is kept', () => {
   test('is dropped when the controller has the outcome', async () => {
     const { agent, ended, stateDir, restart } = await runAgent(actions({ name: 'a', exec: sh('true') }))
@@ -490,7 +740,7 @@ describe('what is kept', () => {
   test('is bounded by count', async () => {
     const { agent, ended, stateDir } = await runAgent({
       ...actions({ name: 'a', exec: sh('true') }),
-      bounds: { count: 3, age: 3_600_000, bytes: 1 << 30 },
+      bounds: { count: 3, age: 3_600_000, bytes: 1 << 30, records: 1 << 20 },
     })
     for (let index = 0; index < 6; index++) {
       await agent.put(`r${index}`, { action: 'a' })
@@ -603,6 +853,46 @@ describe('http actions', () => {
     expect(await ended('s')).toMatchObject({ phase: 'Failed', error: { code: 'Refused' } })
   })
 
+  test('are not polled at another origin, which would get what was sent', async () => {
+    const other = await aServer(() => ({ status: 200, body: { state: 'done' } }))
+    const { url } = await aServer(() => ({ status: 202, headers: { location: `${other.url}/jobs/1` } }))
+    const { agent, ended } = await runAgent(
+      actions({
+        name: 'a',
+        http: {
+          method: 'POST',
+          url,
+          headers: { authorization: 'Bearer $(params.token)' },
+          poll: { every: '100ms', until: 'status == 200' },
+        },
+        params: { token: { type: 'string', writeOnly: true } },
+      }),
+    )
+    await agent.put('r', { action: 'a', params: { token: 's3cret-token' } })
+    expect(await ended('r')).toMatchObject({
+      phase: 'Unknown',
+      error: { message: expect.stringContaining('another origin') },
+    })
+    expect(other.calls).toEqual([])
+  })
+
+  test('whose poll is not answered say so once, and in the end', async () => {
+    const { url, calls } = await aServer(path =>
+      path === '/start' ? { status: 202, headers: { location: '/jobs/1' } } : { status: 200, cut: true },
+    )
+    const { agent, ended } = await runAgent(
+      actions({ name: 'a', http: { method: 'POST', url: `${url}/start`, poll: { every: '100ms', until: 'true' } } }),
+    )
+    await agent.put('r', { action: 'a' })
+    await vi.waitFor(() => expect(calls.length).toBeGreaterThan(4))
+    await agent.cancel('r')
+    expect(await ended('r')).toMatchObject({
+      phase: 'Unknown',
+      error: { message: expect.stringMatching(/GET .*\/jobs\/1 failed last: /) },
+    })
+    expect((await text(agent, 'r')).match(/GET .*\/jobs\/1: /g)).toHaveLength(1)
+  })
+
   test('whose poll is cancelled are Unknown: what they began goes on', async () => {
     const { url, calls } = await aServer(() => ({ status: 200, body: {} }))
     const { agent, ended } = await runAgent(
@@ -692,6 +982,30 @@ describe('steps, signals and reloads', () => {
     writeFileSync(mounted, 'three')
     await next.put('t', { action: 'reload' })
     expect(await nextEnded('t')).toMatchObject({ phase: 'Failed', error: { code: 'NotApplied' } })
+    expect(readFileSync(`${folder}/loaded`, 'utf8')).toBe('twothree')
+  })
+
+  test('a change that comes while a reload is under way is not lost: the next reload loads it', async () => {
+    const folder = newFolder()
+    const mounted = join(folder, 'app.conf')
+    writeFileSync(mounted, 'one')
+    const { agent, ended } = await runAgent({
+      folder,
+      ...actions({
+        name: 'reload',
+        reload: {
+          file: { path: mounted },
+          exec: sh(`cat ${mounted} >> ${folder}/loaded; printf three > ${mounted}`),
+        },
+        timeout: '10s',
+      }),
+    })
+    await vi.waitFor(() => expect(readFileSync(join(folder, 'state', 'journal'), 'utf8')).toContain('app.conf'))
+    writeFileSync(mounted, 'two')
+    for (const id of ['r', 's']) {
+      await agent.put(id, { action: 'reload' })
+      expect(await ended(id)).toMatchObject({ phase: 'Succeeded' })
+    }
     expect(readFileSync(`${folder}/loaded`, 'utf8')).toBe('twothree')
   })
 })

@@ -325,10 +325,44 @@ describe('what cannot be served', () => {
     for (const listen of ['localhost:0', '127.1.2.3:0']) await start({ listen })
   })
 
-  it('a port that is taken is told, and nothing stays open', async () => {
-    const { port, publicPort } = await start()
-    const { servers } = await start({ listen: `127.0.0.1:${port}`, opened: false })
-    await expect(servers.openApi()).rejects.toThrow(/EADDRINUSE/)
-    await expect(start({ publicListen: `127.0.0.1:${publicPort}` })).rejects.toThrow(/EADDRINUSE/)
+  it('a public port that is taken is told by its flag, and nothing stays open', async () => {
+    const { publicPort } = await start()
+    const stateDir = await temporary()
+    await expect(start({ stateDir, publicListen: `127.0.0.1:${publicPort}` })).rejects.toThrow(
+      `--public-listen is "127.0.0.1:${publicPort}", and that cannot be listened on: EADDRINUSE`,
+    )
+    await start({ stateDir })
+  })
+
+  it('a port of the API that is taken is told by /readyz, and had as soon as it is free', async () => {
+    const first = await start()
+    const clock = new VirtualClock()
+    const listen = `127.0.0.1:${first.port}`
+    const { servers, publicPort, lines } = await start({ listen, clock, opened: false })
+    const opening = servers.openApi()
+    await expect.poll(() => clock.pending).toBe(1)
+    const sentence = `the API cannot listen on ${listen}: EADDRINUSE`
+    expect(servers.waiting()).toEqual([sentence])
+    expect(await call(publicPort, 'GET', '/readyz')).toMatchObject({ status: 503, text: `${sentence}\n` })
+    await clock.advance(1000)
+    await expect.poll(() => clock.pending).toBe(1)
+    expect(lines.filter(line => line.includes('EADDRINUSE'))).toHaveLength(1)
+    await first.servers.close()
+    await clock.advance(1000)
+    await opening
+    expect([servers.api, servers.waiting()]).toEqual([listen, []])
+    expect((await call(publicPort, 'GET', '/readyz')).status).toBe(200)
+    expect((await call(first.port, 'GET', '/v1/state')).status).toBe(200)
+  })
+
+  it('a port of the API that stays taken holds no end', async () => {
+    const { port } = await start()
+    const clock = new VirtualClock()
+    const { servers } = await start({ listen: `127.0.0.1:${port}`, clock, opened: false })
+    const opening = servers.openApi()
+    await expect.poll(() => clock.pending).toBe(1)
+    await servers.close()
+    await opening
+    expect(clock.pending).toBe(0)
   })
 })

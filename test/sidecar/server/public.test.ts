@@ -2,7 +2,9 @@ import { chmod, mkdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { turnOf } from '../../../sidecar/server/socket.ts'
 import { call, raw, start, temporary } from '../../fixtures/sidecar-server.ts'
+import { VirtualClock } from '../../fixtures/virtual-clock.ts'
 
 describe('the public port', () => {
   it('is alive at once, and ready when nothing is missing', async () => {
@@ -106,6 +108,28 @@ describe('the control socket', () => {
     expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     expect((await call(socketOf(stateDir), 'GET', '/livez')).status).toBe(200)
   })
+
+  it.runIf(process.platform === 'linux')(
+    'is had by turns: who starts waits until another has had its own',
+    async () => {
+      const stateDir = await temporary()
+      const turn = createServer(socket => socket.destroy())
+      const path = await turnOf(stateDir)
+      await new Promise<void>(resolve => turn.listen({ path }, resolve))
+      onTestFinished(() => void turn.close())
+      const clock = new VirtualClock()
+      const starting = start({ stateDir, clock })
+      await expect.poll(() => clock.pending).toBe(1)
+      // What the other has bound by the end of its turn is its own.
+      const other = createServer(() => undefined)
+      await new Promise<void>(resolve => other.listen(socketOf(stateDir), resolve))
+      onTestFinished(() => void other.close())
+      await new Promise(resolve => turn.close(resolve))
+      const refused = expect(starting).rejects.toThrow(/another agent is running/)
+      await clock.advance(1000)
+      await refused
+    },
+  )
 
   it('goes with its agent, so that the next can start', async () => {
     const { stateDir, servers } = await start()

@@ -52,7 +52,7 @@ const phases: Record<string, string> = {
 const names = Object.keys(phases)
 
 test(`after ${runs} runs there is no more memory, descriptor, file or process than after the first ones`, async () => {
-  const agent = await start({ config, bounds: { count: kept, age: 3_600_000, bytes: 64 * MiB } })
+  const agent = await start({ config, bounds: { count: kept, age: 3_600_000, bytes: 64 * MiB, records: 64 * MiB } })
   const warm = Math.max(200, Math.floor(runs / 5))
   await several(agent, 0, warm)
   const before = await held(agent)
