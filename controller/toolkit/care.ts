@@ -23,6 +23,7 @@ export interface Surroundings<C extends object> {
   readonly client: CachedClient
   readonly log: Logger
   readonly signal: AbortSignal
+  readonly event: Release<C, object>['event']
   readonly results: Results
   readonly registry: Registry<C>
   /** The finalizer that children with a hook of their own carry. */
@@ -164,7 +165,7 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
 
   async function release(resource: AnyResource<C>, object: Snapshot, on: string): Promise<void> {
     try {
-      const call: Release<C, object> = { object, cr, client, log, signal }
+      const call: Release<C, object> = { object, cr, client, log, signal, event: around.event }
       await resource.options.finalizer?.(call)
       await removeFinalizer(client, resource.kind, object, childFinalizer).catch(error => {
         // Let go already: the cache may show it a moment longer.

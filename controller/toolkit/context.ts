@@ -130,7 +130,8 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
   const wanted: Wanted[] = []
   const waiting: { reason: string; message: string }[] = []
   let current = cr
-  const care = createCare({ cr, client, log, signal, results, registry, childFinalizer, kinds, declared })
+  const event: Context<C>['event'] = (type, reason, note) => runtime.event(type, reason, note)
+  const care = createCare({ cr, client, log, signal, event, results, registry, childFinalizer, kinds, declared })
 
   const register: Context<C>['register'] = (resource, { after = [] } = {}) => {
     if (!kinds.includes(resource.kind))
@@ -177,7 +178,7 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
     status: structuredClone((cr as { status?: object }).status ?? {}) as StatusDraft<C>,
     isDeleting: isBeingDeleted(cr as Snapshot),
     isToFinalize: isBeingDeleted(cr as Snapshot) && hasFinalizer(cr as Snapshot, finalizer),
-    event: (type, reason, note) => runtime.event(type, reason, note),
+    event,
     condition: one => void wanted.push(one),
     waitFor: (reason, message) => void waiting.push({ reason, message }),
     giveUp(reason, { requeueAfter } = {}) {

@@ -9,6 +9,7 @@
  */
 import { machine, type Table } from '../../shared/machine.ts'
 import { type Engine, type StepEvent, walk } from './engine.ts'
+import { isPassing } from './results.ts'
 import type { Hook, StepHooks } from './stepper.ts'
 
 type Step = 'FreeStyle' | 'CRFinalizer' | 'ErrorManager' | 'GiveupManager' | 'End'
@@ -42,7 +43,9 @@ export function freeStyle<C extends object>(
         } else if (step === 'CRFinalizer') {
           await others.CRFinalizer?.(context)
           await context.releaseAllResources()
-        } else if (step !== 'End') await others[step]?.(context)
+        } else if (step !== 'End' && !isPassing(context.results.consolidated().because?.error)) {
+          await others[step]?.(context)
+        }
         return undefined
       }),
   }

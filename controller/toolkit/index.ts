@@ -1,6 +1,7 @@
 /**
  * `shipmate`: the toolkit for operators. What OKT is to Go, finished.
  */
+export { messageOf } from '../../shared/errors.ts'
 export {
   type AppResource,
   type AppResourceOptions,

@@ -35,7 +35,7 @@ export function managerFor(
   { election, ...options }: RunOptions = {},
 ): Manager {
   const all = Array.isArray(operators) ? operators : [operators]
-  const name = options.name ?? nameOf(all[0])
+  const name = options.name ?? all[0]?.name ?? 'shipmate'
   const manager = createManager({
     name,
     ...(election !== false && { leaderElection: { name } }),
@@ -49,8 +49,7 @@ export function managerFor(
 
 /** Adds an operator to a manager of one's own. */
 export function addTo<C extends object>(manager: Manager, reconciler: Reconciler<C>): void {
-  const { kind, options, kinds, optionalKinds } = reconciler
-  const name = nameOf(reconciler)
+  const { kind, name, options, kinds, optionalKinds } = reconciler
   const { operations, paths } = countersOf(manager)
   const uids = new Map<string, string>()
   const { reconcile, gone } = reconciler.connect({
@@ -134,10 +133,6 @@ function ownersOf(
       return [kind.namespaced ? { name: owner.name, namespace } : { name: owner.name }]
     })
   })
-}
-
-function nameOf(reconciler: AnyReconciler | undefined): string {
-  return reconciler?.options.name ?? reconciler?.kind.kind.toLowerCase() ?? 'shipmate'
 }
 
 /** One set for each process, however many operators it has. */

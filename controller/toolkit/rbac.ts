@@ -21,22 +21,23 @@ export interface PolicyRule {
 export interface Rbac {
   /** For a ClusterRole, or for a Role in each namespace that is watched. */
   readonly rules: PolicyRule[]
-  /** For a Role in the operator's own namespace: its lease. */
+  /** For a Role in the operator's own namespace: its lease, by default that of `run`. */
   readonly own: PolicyRule[]
 }
 
 const reading = ['get', 'list', 'watch']
 
 // biome-ignore lint/suspicious/noExplicitAny: rules follow from reconcilers of any kind.
-export function rbacOf(operators: readonly Reconciler<any>[], { lease }: { readonly lease: string }): Rbac {
-  const rules = operators.flatMap(({ kind, kinds, isHeld, options }) => [
+export function rbacOf(operators: readonly Reconciler<any>[], options: { readonly lease?: string } = {}): Rbac {
+  const lease = options.lease ?? operators[0]?.name ?? 'shipmate'
+  const rules = operators.flatMap(({ kind, kinds, isHeld, options: declared }) => [
     rule(kind, isHeld ? [...reading, 'patch'] : reading),
     rule(kind, ['patch'], 'status'),
     // Where the server enforces it, owning something that blocks its owner's deletion needs this.
     ...(kinds.length > 0 ? [rule(kind, ['update'], 'finalizers')] : []),
     ...kinds.map(child => rule(child, [...reading, 'create', 'patch', 'delete'])),
-    ...(options.pods ? [rule(Pod, reading)] : []),
-    ...(options.permissions ?? []),
+    ...(declared.pods ? [rule(Pod, reading)] : []),
+    ...(declared.permissions ?? []),
   ])
   return {
     rules: merged([

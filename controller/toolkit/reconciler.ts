@@ -21,7 +21,7 @@ import { removeFinalizer } from './finalizers.ts'
 import { freeStyle } from './freestyle.ts'
 import type { PolicyRule } from './rbac.ts'
 import type { AnyResource } from './resource.ts'
-import { type Consolidated, errorKind } from './results.ts'
+import { type Consolidated, errorKind, isPassing } from './results.ts'
 import { stepper } from './stepper.ts'
 import { createThrottle, type ThrottleOptions } from './throttle.ts'
 
@@ -80,6 +80,8 @@ export interface ReconcilerSurroundings {
 
 export interface Reconciler<C extends object> {
   readonly kind: Kind<C>
+  /** In logs, metrics and events; where it runs alone, that of its lease. */
+  readonly name: string
   readonly options: ReconcilerOptions<C>
   /** Every kind of child. */
   readonly kinds: readonly Kind[]
@@ -126,6 +128,7 @@ function createReconciler<C extends object>(
   const finalizer = options.finalizer ?? `${kind.group}/finalizer`
   const childFinalizer = `${kind.group}/child`
   return {
+    name: options.name ?? kind.kind.toLowerCase(),
     ...{ kind, options, kinds, optionalKinds, isHeld, finalizer },
     connect({ clock = systemClock, random, credentials = () => undefined, onReport } = {}) {
       const throttle = createThrottle({ clock, random, ...options.throttle })
@@ -187,14 +190,6 @@ function createReconciler<C extends object>(
       }
     },
   }
-}
-
-/** Somebody was faster, or the work was called off: nothing to tell a person. */
-function isPassing(error: unknown): boolean {
-  return (
-    error instanceof ShipmateError &&
-    (error.retry === 'fresh' || error.code === 'Aborted' || error.code === 'NotLeading')
-  )
 }
 
 function isWorthTelling(code: string): boolean {

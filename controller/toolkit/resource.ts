@@ -30,6 +30,8 @@ export interface Release<C extends object, T extends object> {
   readonly client: CachedClient
   readonly log: Logger
   readonly signal: AbortSignal
+  /** Tells a person, through an Event on the custom resource. */
+  event(type: 'Normal' | 'Warning', reason: string, note: string): void
 }
 
 export interface ResourceOptions<C extends object, T extends object> {
@@ -39,7 +41,7 @@ export interface ResourceOptions<C extends object, T extends object> {
   readonly namespace?: string | ((cr: Snapshot<C>) => string) | undefined
   /** What it begins with, from the custom resource: `yamlTemplate(…)`, or an object. */
   readonly mutateWithInitialData: (cr: Snapshot<C>) => InitialData<T>
-  /** Makes the custom resource its controlling owner, so that it goes with it. Default true. */
+  /** Makes the custom resource its controlling owner, so that it goes with it, and is pruned. Default true. */
   readonly owner?: boolean | undefined
   /** Take over an object of that name that somebody else has made. Default false: that is an error. */
   readonly adopt?: boolean | undefined

@@ -99,6 +99,14 @@ export function errorKind(error: unknown): string {
   return error instanceof Error ? error.name : typeof error
 }
 
+/** Somebody was faster, or the work was called off: it is decided anew, and there is nothing to tell a person. */
+export function isPassing(error: unknown): boolean {
+  return (
+    error instanceof ShipmateError &&
+    (error.retry === 'fresh' || error.code === 'Aborted' || error.code === 'NotLeading')
+  )
+}
+
 /** `Deployment sample: was created`, with the reason or the error behind it. */
 function lineOf({ code, on, error, requeueAfter, note }: Operation): string {
   const why = error === undefined ? note : messageOf(error)

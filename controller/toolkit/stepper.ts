@@ -11,6 +11,7 @@
 import { machine, type Table } from '../../shared/machine.ts'
 import type { Context } from './context.ts'
 import { type Engine, type StepEvent, walk } from './engine.ts'
+import { isPassing } from './results.ts'
 
 export type Step =
   | 'CRChecker'
@@ -56,6 +57,7 @@ export interface StepHooks<C extends object> {
   readonly SuccessManager?: Hook<C> | undefined
   /** The custom resource is being deleted. The finalizer goes only if this succeeds. */
   readonly CRFinalizer?: Hook<C> | undefined
+  /** Something failed; a Conflict is no failure. */
   readonly ErrorManager?: Hook<C> | undefined
   readonly GiveupManager?: Hook<C> | undefined
 }
@@ -96,6 +98,7 @@ async function enter<C extends object>(
       await hooks.CRFinalizer?.(context)
       return void (await context.releaseAllResources())
     case 'ErrorManager':
+      if (isPassing(context.results.consolidated().because?.error)) return undefined
       return void (await hooks.ErrorManager?.(context))
     case 'GiveupManager':
       return void (await hooks.GiveupManager?.(context))

@@ -225,14 +225,6 @@ async function schedule(seed: number): Promise<Record<string, number>> {
     await storm.live(10_000)
     await collect()
   }
-  for (const op of storm.replicas.values())
-    console.log(
-      JSON.stringify(op.lines.slice(-8), null, 1),
-      op.writes.slice(-5),
-      op.requests.slice(-5).map(r => [r.method, r.target]),
-      op.isDead,
-      op.ended,
-    )
   expect(difference(), 'what is not as wished').toBeUndefined()
   await storm.live(120_000)
   const before = [...storm.replicas.values()].flatMap(operator => operator.writes)

@@ -412,6 +412,10 @@ describe('an action', () => {
       'actions.0.result: the result is either in a `file` or in the `lastLine`',
     ],
     [
+      { exec, result: { file: '/x/$(params.none)' } },
+      'actions.0.result.file: $(params.none) is not declared; there are none',
+    ],
+    [
       { reload: { file: { path: '/x', sha256: 'abc' }, exec } },
       'actions.0.reload.file.sha256: "abc" is no SHA-256: 64 hex digits, or $(params.NAME)',
     ],

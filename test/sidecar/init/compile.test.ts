@@ -42,7 +42,7 @@ describe.skipIf(!hasCompiler)('the C program', () => {
     expect(statSync(output).ino).not.toBe(ino)
   })
 
-  it('needs nothing at all where it runs, if there is a static libc', async () => {
+  it('needs nothing at all where it runs, if there is a static libc', { timeout: 60_000 }, async () => {
     const output = join(folder(), 'shipmate-init')
     await compileInit(output)
     const { stdout } = await promisify(execFile)('sh', ['-c', 'ldd "$1" 2>&1 || true', 'sh', output])

@@ -39,7 +39,7 @@ describe.skipIf(!hasCompiler)('under the sanitizers, whatever a command writes',
     return stdout
   }
 
-  it('a line is JSON for the C program if it is for Node, with the same keys', () => {
+  it('a line is JSON for the C program if it is for Node, with the same keys', { timeout: 60_000 }, () => {
     const samples = fc.sample(lines, { seed, numRuns: 5000 }).map(text => Buffer.from(text))
     const got = fuzz('json', samples).toString().split('\n').slice(0, -1).map(Number)
     const expected = samples.map(line => {
