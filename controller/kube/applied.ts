@@ -9,8 +9,13 @@ import type { FieldsV1, ManagedFields } from './kind.ts'
 type Value = unknown
 type Fields = Readonly<Record<string, Value>>
 
-/** `wished` as it would be applied by `manager`, `live` with at least that manager's entry in managedFields. */
-export function isApplied(wished: object, live: object, manager: string): boolean {
+/**
+ * `wished` as it would be applied by `manager`, `live` with at least that manager's entry in managedFields.
+ *
+ * @param isLastWish that this very wish was the last one applied is known otherwise. Then what is still ours has the value that the server made of it: whoever else changes
+ * a field takes it from us.
+ */
+export function isApplied(wished: object, live: object, manager: string, isLastWish = false): boolean {
   const managed = (live as { metadata?: { managedFields?: readonly ManagedFields[] } }).metadata?.managedFields
   const entry = managed?.find(one => one.manager === manager && one.operation === 'Apply' && !one.subresource)
   // Applied in another version of the API, the server would at least write down that it is now this one.
@@ -19,19 +24,20 @@ export function isApplied(wished: object, live: object, manager: string): boolea
   const { name: ___, namespace: ____, ...rest } = (metadata ?? {}) as Fields
   // The server does not record ownership of a thing's own name and type.
   const owned = { ...body, ...(isEmpty(rest) ? {} : { metadata: rest }) }
-  return mapMatches(owned, live as Fields, entry.fieldsV1)
+  return mapMatches(owned, live as Fields, entry.fieldsV1, isLastWish)
 }
 
-function matches(wished: Value, live: Value, owned: FieldsV1): boolean {
+function matches(wished: Value, live: Value, owned: FieldsV1, isLastWish: boolean): boolean {
   const paths = Object.keys(owned)
   // Owned as a whole: a scalar, or an atomic list or map. Something in it that is not wished may be a default of the server's or a
   // leftover of ours: only the server knows.
-  if (paths.length === 0) return same(wished, live) || (isNothing(wished) && live === undefined)
-  if (Array.isArray(wished)) return Array.isArray(live) && listMatches(wished, live, owned)
-  return isMap(wished) && isMap(live) && mapMatches(wished, live, owned)
+  if (paths.length === 0)
+    return isLastWish ? live !== undefined || isNothing(wished) : same(wished, live) || (isNothing(wished) && live === undefined)
+  if (Array.isArray(wished)) return Array.isArray(live) && listMatches(wished, live, owned, isLastWish)
+  return isMap(wished) && isMap(live) && mapMatches(wished, live, owned, isLastWish)
 }
 
-function mapMatches(wished: Fields, live: Fields, owned: FieldsV1): boolean {
+function mapMatches(wished: Fields, live: Fields, owned: FieldsV1, isLastWish: boolean): boolean {
   let wanted = 0
   for (const [name, value] of Object.entries(wished)) {
     // Null and undefined are ways to say that a field is not given.
@@ -39,13 +45,18 @@ function mapMatches(wished: Fields, live: Fields, owned: FieldsV1): boolean {
     const below = owned[`f:${name}`]
     // An empty list of items by key is not recorded: there is nothing in it to own.
     if (below === undefined && isNothing(value) && (live[name] === undefined || isNothing(live[name]))) continue
-    if (below === undefined || !matches(value, live[name], below)) return false
+    if (below === undefined || !matches(value, live[name], below, isLastWish)) return false
     wanted++
   }
   return wanted === Object.keys(owned).filter(path => path.startsWith('f:')).length
 }
 
-function listMatches(wished: readonly Value[], live: readonly Value[], owned: FieldsV1): boolean {
+function listMatches(
+  wished: readonly Value[],
+  live: readonly Value[],
+  owned: FieldsV1,
+  isLastWish: boolean,
+): boolean {
   const paths = Object.keys(owned).filter(path => path !== '.')
   if (paths.length !== wished.length) return false
   /** For each item wished, by its place, where it is. */
@@ -59,7 +70,7 @@ function listMatches(wished: readonly Value[], live: readonly Value[], owned: Fi
     const there = live.findIndex(item => (isValue ? same(item, id) : hasKeys(item, id as Fields)))
     if (place < 0 || there < 0) return false
     places[place] = there
-    return isValue || matches(wished[place], live[there], owned[path] as FieldsV1)
+    return isValue || matches(wished[place], live[there], owned[path] as FieldsV1, isLastWish)
   })
   // The server puts items in the order in which they are wished.
   return isThere && wished.every((_, i) => (places[i] ?? -1) > (i === 0 ? -1 : (places[i - 1] as number)))

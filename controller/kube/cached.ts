@@ -49,6 +49,14 @@ export interface Owned {
   readonly owner?: Snapshot | undefined
 }
 
+export interface LastWish {
+  /**
+   * That this very wish was the last one applied to the object is known, as by a hash that is kept in it. Then nothing is sent if every field is still ours, also where the
+   * server keeps values in words of its own. Default false.
+   */
+  readonly isLastWish?: boolean | undefined
+}
+
 export class CachedClient {
   /** Straight to the server: for what is not watched, or must be as of now. Its writes are not in the cache at once. */
   readonly live: Client
@@ -150,20 +158,20 @@ export class CachedClient {
   async apply<T extends object>(
     kind: Kind<T>,
     object: Applied<T>,
-    options: ApplyOptions & Owned = {},
+    { isLastWish = false, ...options }: ApplyOptions & Owned & LastWish = {},
   ): Promise<Snapshot<T>> {
     const wished = this.#here(kind, owned(kind, object, options.owner))
     const manager = options.fieldManager ?? this.live.fieldManager
     const known = options.subresource || options.dryRun ? undefined : this.#known(kind, wished.metadata as Ref)
     if (
       known &&
-      (isApplied(wished, known, manager) || this.#remembered.has(kind, known, [manager, options.force, wished]))
+      (isApplied(wished, known, manager, isLastWish) || this.#remembered.has(kind, known, [manager, wished]))
     )
       return known
     const live = await this.live.apply(kind, wished, this.#call(options))
     // The server keeps some values in its own way ("1000m" is "1"): that this wish leads to this version is worth remembering.
     if (!options.dryRun && !options.subresource && !isApplied(wished, live, manager))
-      this.#remembered.add(kind, live, [manager, options.force, wished])
+      this.#remembered.add(kind, live, [manager, wished])
     return this.#wrote('apply', kind, known, live, options)
   }
 

@@ -8,6 +8,7 @@ export {
   CachedClient,
   type CachedOptions,
   controllerReference,
+  type LastWish,
   type Owned,
   type StatusOf,
   type Write,

@@ -15,7 +15,7 @@ import manifest from '../../package.json' with { type: 'json' }
 const root = join(import.meta.dirname, '../..')
 const subpaths = Object.keys(manifest.exports)
   .filter(path => path !== './package.json')
-  .map(path => path.slice(2))
+  .map(path => `shipmate${path.slice(1)}`)
 const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
 
 let project: string
@@ -64,8 +64,8 @@ test('holds what it should and nothing else', () => {
   expect(inside.filter(path => !/\.(d\.ts|js|cjs|txt)$/.test(path))).toEqual([])
 })
 
-test.each(subpaths)('shipmate/%s can be imported, and exports something', async subpath => {
-  const { status, output } = await node(`console.log(Object.keys(await import('shipmate/${subpath}')).length)`)
+test.each(subpaths)('%s can be imported, and exports something', async subpath => {
+  const { status, output } = await node(`console.log(Object.keys(await import('${subpath}')).length)`)
   expect({ status, output }).toEqual({ status: 0, output: expect.stringMatching(/^[1-9]\d*\n$/) })
 })
 
