@@ -32,7 +32,9 @@ function matches(wished: Value, live: Value, owned: FieldsV1, isLastWish: boolea
   // Owned as a whole: a scalar, or an atomic list or map. Something in it that is not wished may be a default of the server's or a
   // leftover of ours: only the server knows.
   if (paths.length === 0)
-    return isLastWish ? live !== undefined || isNothing(wished) : same(wished, live) || (isNothing(wished) && live === undefined)
+    return isLastWish
+      ? live !== undefined || isNothing(wished)
+      : same(wished, live) || (isNothing(wished) && live === undefined)
   if (Array.isArray(wished)) return Array.isArray(live) && listMatches(wished, live, owned, isLastWish)
   return isMap(wished) && isMap(live) && mapMatches(wished, live, owned, isLastWish)
 }
@@ -51,12 +53,7 @@ function mapMatches(wished: Fields, live: Fields, owned: FieldsV1, isLastWish: b
   return wanted === Object.keys(owned).filter(path => path.startsWith('f:')).length
 }
 
-function listMatches(
-  wished: readonly Value[],
-  live: readonly Value[],
-  owned: FieldsV1,
-  isLastWish: boolean,
-): boolean {
+function listMatches(wished: readonly Value[], live: readonly Value[], owned: FieldsV1, isLastWish: boolean): boolean {
   const paths = Object.keys(owned).filter(path => path !== '.')
   if (paths.length !== wished.length) return false
   /** For each item wished, by its place, where it is. */

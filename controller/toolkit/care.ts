@@ -133,7 +133,8 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
     )
       return results.add({ code: 'Unchanged', on: entry.index, requeueAfter })
     try {
-      entry.peer = await client.apply(kind, object, { ...ownerOf(entry), fieldValidation: 'Strict' })
+      const isLastWish = isAll && peer.metadata.annotations?.[hashAnnotation] === hash
+      entry.peer = await client.apply(kind, object, { ...ownerOf(entry), isLastWish, fieldValidation: 'Strict' })
     } catch (error) {
       const fields = error instanceof Invalid ? immutableFields(error, object, peer) : []
       if (fields.length === 0) throw error

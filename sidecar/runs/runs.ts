@@ -20,7 +20,7 @@ import {
 import type { LogPiece } from '../api.ts'
 import type { Config } from '../config/examine.ts'
 import type { Ending, JournalRecord, Memo, RunRecord } from '../journal/records.ts'
-import { logSize, readLog } from '../logs.ts'
+import { readLog } from '../logs.ts'
 import { admit, bodyHashOf, isSameBody, paramsOf, rehearse, stepsOf } from './admit.ts'
 import { type Bounds, bounds as defaultBounds, toDrop } from './bounds.ts'
 import { carryOut, type Surroundings } from './carry-out.ts'
@@ -28,7 +28,6 @@ import { letThrough, type Params, redacted, removeSecrets } from './environment.
 import {
   emptyTrash,
   makeFolder,
-  readLine,
   removeFolder,
   runFolder,
   runsFolder,
@@ -36,7 +35,6 @@ import {
   throwAway,
   verifiesFolder,
 } from './folder.ts'
-import { progressIn } from './progress.ts'
 import { recover } from './recover.ts'
 import { resultOf } from './result.ts'
 import { createVerify } from './verify.ts'
@@ -199,18 +197,18 @@ export function createRuns(options: RunsOptions): Runs {
     const ended = execution.ended
       .then(({ exit, result }) => conclude(run.id, exit, params, active.get(run.id)?.folder ?? folder, result))
       .catch(ignoreWhenClosing)
-    follow({ id: run.id, folder, cancel: execution.cancel, outlivesAgent: execution.outlivesAgent, ended }, action)
+    follow({ id: run.id, folder, cancel: execution.cancel, outlivesAgent: execution.outlivesAgent, ended })
+  }
+
+  function watchOf({ id, logKept, declaration }: RunRecord, folder: () => string) {
+    const pattern = declaration?.progress?.pattern
+    return watch({ runFolder: runFolder(stateDir, id), folder, log: logShares(logKept), pattern })
   }
 
   /** Looks at the run's files until it has ended. */
-  function follow(entry: Active, action: Action): void {
+  function follow(entry: Active): void {
     active.set(entry.id, entry)
-    const look = watch({
-      runFolder: runFolder(stateDir, entry.id),
-      folder: () => entry.folder,
-      log: logShares(memory.runs.get(entry.id)?.logKept ?? 0),
-      pattern: action.progress?.pattern,
-    })
+    const look = watchOf(known(entry.id), () => entry.folder)
     let told = Number.NEGATIVE_INFINITY
     let untold: Progress | undefined
     const loop = async () => {
@@ -270,19 +268,17 @@ export function createRuns(options: RunsOptions): Runs {
     closing.signal.throwIfAborted()
     const run = memory.runs.get(id)
     if (!run) return
-    const { size } = await logSize(logFolder(runFolder(stateDir, id)), logShares(run.logKept)).catch(() => ({
-      size: run.logSize,
-    }))
+    const last = await watchOf(run, () => folder)().catch(() => undefined)
     const ending: Ending = {
       phase,
       startedAt: run.startedAt,
       finishedAt: clock.now(),
       // Only a command has one.
       exitCode: run.declaration && stepsOf(run.declaration)[run.step]?.exec ? exitCode : null,
-      progress: progressIn((await readLine(folder, 'progress')) ?? '') ?? run.progress,
+      progress: last?.progress ?? run.progress,
       result: redacted(told ?? (await answered(run, folder, params)) ?? null, params),
       error: error && { ...error, message: String(redacted(error.message, params)) },
-      logSize: size,
+      logSize: last?.logSize ?? run.logSize,
     }
     await removeSecrets(folder).catch(() => {})
     await append({ t: 'ended', id, ending, ...stopping(run, phase) })
@@ -448,16 +444,13 @@ export function createRuns(options: RunsOptions): Runs {
     // The start of an agent closes its folder to others.
     if (declaration?.user && run.secretsGiven.length > 0) await letThrough(stateDir, found.folder).catch(() => {})
     log.info({ run: id, action: run.action }, 'a run from before is still going on, and was adopted')
-    follow(
-      {
-        id,
-        folder: found.folder,
-        cancel: found.cancel,
-        outlivesAgent: true,
-        ended: wrapper.ended.then(finish).catch(ignoreWhenClosing),
-      },
-      declaration ?? { name: '' },
-    )
+    follow({
+      id,
+      folder: found.folder,
+      cancel: found.cancel,
+      outlivesAgent: true,
+      ended: wrapper.ended.then(finish).catch(ignoreWhenClosing),
+    })
     tell(id)
   }
 

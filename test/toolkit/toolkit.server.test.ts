@@ -126,6 +126,51 @@ it('what the server adds, or spells in its own way, is no change: no request whe
   expect(requests).toBe(asked)
 })
 
+it('a restarted operator writes nothing, also where the server keeps a wish in words of its own', async () => {
+  const set = mutable(StatefulSet, widgets, {
+    mutateWithInitialData: () => ({
+      spec: {
+        serviceName: 'a',
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [container('1000m')] } },
+        volumeClaimTemplates: [
+          {
+            metadata: { name: 'data' },
+            spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1024Mi' } } },
+          },
+        ],
+      },
+    }),
+    ready: () => true,
+  })
+  operate(set)
+  await wish('1')
+  await reaches('Ready', 'True')
+  expect(writes.filter(write => write.includes('statefulsets'))).toHaveLength(1)
+  await manager.stop()
+  await started
+  writes = []
+  operate(set)
+  await vi.waitFor(
+    async () =>
+      expect(await manager.metrics.registry.metrics()).toMatch(/^shipmate_paths_total\{.*SuccessManager.*\} [1-9]/m),
+    patience,
+  )
+  expect(writes).toEqual([])
+  await access.client.patch(StatefulSet, { name: 'a', namespace }, { merge: { spec: { replicas: 3 } } })
+  await access.client.patch(
+    StatefulSet,
+    { name: 'a', namespace },
+    {
+      json: [{ op: 'replace', path: '/spec/template/spec/containers/0/resources/requests/cpu', value: '3' }],
+    },
+  )
+  await vi.waitFor(async () => {
+    const { spec } = await access.client.get(StatefulSet, { name: 'a', namespace })
+    expect(spec?.template.spec?.containers[0]?.resources?.requests?.cpu, 'drift is put back all the same').toBe('1')
+  }, patience)
+})
+
 it('keys and items that are no longer wished go', async () => {
   operate(
     mutable(ConfigMap, widgets, {

@@ -177,6 +177,14 @@ describe('a run', () => {
     expect(existsSync(join(stateDir, 'journal'))).toBe(true)
   })
 
+  test('tells the last progress that it printed, however soon it ended after that', async () => {
+    const { agent, ended } = await runAgent(
+      actions({ name: 'a', exec: sh("printf '80%%\\r100%%\\n'"), progress: { pattern: '(\\d+)%' } }),
+    )
+    await agent.put('r', { action: 'a' })
+    expect(await ended('r')).toMatchObject({ phase: 'Succeeded', progress: { percent: 100 } })
+  })
+
   test('tells its progress, by JSON lines or by a pattern', async () => {
     const folder = newFolder()
     const { agent, ended } = await runAgent({
