@@ -236,7 +236,11 @@ export class CachedClient {
     if (options.dryRun) return snapshot(live)
     const changed = known?.metadata.resourceVersion !== live.metadata.resourceVersion
     // Some subresources answer with another kind: a Scale, an Eviction.
-    if (live.kind === kind.kind && live.apiVersion === apiVersionOf(kind)) this.#cache.peek(kind)?.wrote(live)
+    if (live.kind === kind.kind && live.apiVersion === apiVersionOf(kind)) {
+      const informer = this.#cache.peek(kind)
+      if (isGone(live)) informer?.erased(live.metadata, live.metadata.uid)
+      else informer?.wrote(live)
+    }
     this.#options.onWrite?.({ verb, kind, ref: live.metadata, changed })
     return snapshot(live)
   }
@@ -307,6 +311,12 @@ function snapshot<T extends object>(live: Live<T>): Snapshot<T>
 function snapshot<T extends object>(live: Live<T> | undefined): Snapshot<T> | undefined
 function snapshot(live: Live | undefined) {
   return live && frozen(live)
+}
+
+/** Nothing holds it any more: the write that took its last finalizer away has deleted it. */
+function isGone({ metadata }: Live): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = metadata
+  return deletionTimestamp !== undefined && finalizers.length === 0 && deletionGracePeriodSeconds === 0
 }
 
 /** A reference that makes `owner` the controller of what carries it. */

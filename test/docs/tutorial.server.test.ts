@@ -17,7 +17,7 @@ const file = inject('kubeconfig')
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
 const patience = { timeout: 30_000, interval: 50 }
-const hello = { name: 'hello', namespace: 'default' }
+const book = { name: 'welcome', namespace: 'default' }
 const Guestbook = defineKind<{ spec: object; status?: { url?: string; conditions?: Condition[] } }>({
   group: 'tutorial.example.com',
   version: 'v1',
@@ -34,10 +34,10 @@ describe.skipIf(!file)('the tutorial', () => {
   const kubectl = (...args: string[]) =>
     run(join(process.env.KUBEBUILDER_ASSETS ?? '', 'kubectl'), args, { env: { ...process.env, KUBECONFIG: file } })
   const condition = async (type: string) => {
-    const { status } = (await access.client.get(Guestbook, hello)) as Live<{ status?: { conditions?: Condition[] } }>
+    const { status } = (await access.client.get(Guestbook, book)) as Live<{ status?: { conditions?: Condition[] } }>
     return status?.conditions?.find(one => one.type === type)
   }
-  const server = () => access.client.get(Deployment, hello)
+  const server = () => access.client.get(Deployment, book)
 
   beforeAll(async () => {
     access = connect({ kubeconfig: { file } })
@@ -94,32 +94,32 @@ describe.skipIf(!file)('the tutorial', () => {
     const first = await server()
     expect(first.spec?.replicas).toBe(2)
     expect(first.spec?.template.spec?.containers[0]?.envFrom).toHaveLength(2)
-    expect((await access.client.get(ConfigMap, hello)).data).toMatchObject({ theme: 'plain', title: 'Hello' })
-    const password = (await access.client.get(Secret, hello)).data
-    const { status } = (await access.client.get(Guestbook, hello)) as Live<{ status?: { url?: string } }>
-    expect(status?.url).toBe('http://hello.default')
-    expect((await kubectl('get', 'gb')).stdout).toMatch(/NAME\s+SIZE\s+READY\s+AGE\nhello\s+2\s+False/)
+    expect((await access.client.get(ConfigMap, book)).data).toMatchObject({ theme: 'plain', title: 'Hello' })
+    const password = (await access.client.get(Secret, book)).data
+    const { status } = (await access.client.get(Guestbook, book)) as Live<{ status?: { url?: string } }>
+    expect(status?.url).toBe('http://welcome.default')
+    expect((await kubectl('get', 'gb')).stdout).toMatch(/NAME\s+SIZE\s+READY\s+AGE\nwelcome\s+2\s+False/)
 
-    await kubectl('patch', 'gb', 'hello', '--type', 'merge', '-p', '{"spec":{"size":3}}')
+    await kubectl('patch', 'gb', 'welcome', '--type', 'merge', '-p', '{"spec":{"size":3}}')
     await vi.waitFor(async () => expect((await server()).spec?.replicas).toBe(3), patience)
-    await kubectl('scale', 'deployment', 'hello', '--replicas', '9')
+    await kubectl('scale', 'deployment', 'welcome', '--replicas', '9')
     await vi.waitFor(async () => expect((await server()).spec?.replicas).toBe(3), patience)
-    await kubectl('delete', 'configmap', 'hello')
+    await kubectl('delete', 'configmap', 'welcome')
     await vi.waitFor(
-      async () => expect((await access.client.find(ConfigMap, hello))?.data?.title).toBe('Hello'),
+      async () => expect((await access.client.find(ConfigMap, book))?.data?.title).toBe('Hello'),
       patience,
     )
-    await expect(kubectl('patch', 'gb', 'hello', '--type', 'merge', '-p', '{"spec":{"size":9}}')).rejects.toThrow(
+    await expect(kubectl('patch', 'gb', 'welcome', '--type', 'merge', '-p', '{"spec":{"size":9}}')).rejects.toThrow(
       'should be less than or equal to 5',
     )
 
-    await kubectl('patch', 'gb', 'hello', '--type', 'merge', '-p', '{"spec":{"frozen":true}}')
+    await kubectl('patch', 'gb', 'welcome', '--type', 'merge', '-p', '{"spec":{"frozen":true}}')
     await vi.waitFor(
       async () => expect(await condition('Ready')).toMatchObject({ status: 'Unknown', message: 'it is frozen' }),
       patience,
     )
-    await kubectl('scale', 'deployment', 'hello', '--replicas', '9')
-    await kubectl('patch', 'gb', 'hello', '--type', 'merge', '-p', '{"spec":{"frozen":false}}')
+    await kubectl('scale', 'deployment', 'welcome', '--replicas', '9')
+    await kubectl('patch', 'gb', 'welcome', '--type', 'merge', '-p', '{"spec":{"frozen":false}}')
     await vi.waitFor(async () => expect((await server()).spec?.replicas).toBe(3), patience)
     await vi.waitFor(async () => expect((await condition('Ready'))?.status).toBe('False'), patience)
 
@@ -127,19 +127,19 @@ describe.skipIf(!file)('the tutorial', () => {
     const versions = () =>
       Promise.all(
         ([Guestbook, ConfigMap, Secret] as Kind[]).map(
-          async kind => (await access.client.get(kind, hello)).metadata.resourceVersion,
+          async kind => (await access.client.get(kind, book)).metadata.resourceVersion,
         ),
       )
     const before = await versions()
     start()
-    await kubectl('scale', 'deployment', 'hello', '--replicas', '9')
+    await kubectl('scale', 'deployment', 'welcome', '--replicas', '9')
     await vi.waitFor(async () => expect((await server()).spec?.replicas).toBe(3), patience)
     expect(await versions(), 'what a restart writes').toEqual(before)
-    expect((await access.client.get(Secret, hello)).data).toEqual(password)
+    expect((await access.client.get(Secret, book)).data).toEqual(password)
 
-    await kubectl('delete', 'gb', 'hello', '--wait=true', '--timeout=30s')
-    expect(await access.client.find(Guestbook, hello)).toBeUndefined()
-    expect(output).toContain('the guestbook hello is closed')
+    await kubectl('delete', 'gb', 'welcome', '--wait=true', '--timeout=30s')
+    expect(await access.client.find(Guestbook, book)).toBeUndefined()
+    expect(output).toContain('the guestbook welcome is closed')
     expect(output).not.toMatch(/forbidden/i)
     expect(output).not.toContain('"level":"error"')
   }, 120_000)
