@@ -2,12 +2,13 @@
 // API server. Says what was measured, and whether our runtime meets the bar.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { availableParallelism, cpus, loadavg } from 'node:os'
+import { availableParallelism, cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { assetsMissing, startApiServer } from '../test/fixtures/apiserver.ts'
 import { createKeeper } from '../test/fixtures/keeper.ts'
 import { connect } from './api.ts'
 import { judge, ours, type Verdict } from './bar.ts'
+import { main } from './main.ts'
 import { type BenchOptions, help, readOptions } from './options.ts'
 import { type Program, programs } from './programs.ts'
 import { medianOf } from './statistics.ts'
@@ -27,30 +28,9 @@ interface Trial {
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-process.exitCode = await main(process.argv.slice(2))
+await main({ readOptions, help, missing: assetsMissing, bench })
 
-async function main(args: string[]): Promise<number> {
-  let options: BenchOptions | undefined
-  try {
-    options = readOptions(args)
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${help}`)
-    return 2
-  }
-  if (options === undefined) {
-    console.log(help)
-    return 0
-  }
-  if (assetsMissing !== undefined) {
-    console.error(assetsMissing)
-    return 1
-  }
-  return bench(options)
-}
-
-async function bench(options: BenchOptions): Promise<number> {
-  const [load = 0] = loadavg()
-  if (load > 0.5) console.log(`This machine is busy (load ${load.toFixed(1)}): the figures will be rough.`)
+async function bench(options: BenchOptions, load: number): Promise<number> {
   const { built, leftOut } = await buildAll(options.only)
   for (const { name, reason } of leftOut) console.log(`${name} is left out: ${reason}`)
 

@@ -2,9 +2,10 @@
 // measured, of what the memory is made, and whether the agent meets the bar.
 
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { availableParallelism, cpus, loadavg } from 'node:os'
+import { availableParallelism, cpus } from 'node:os'
 import { join } from 'node:path'
 import { createKeeper } from '../test/fixtures/keeper.ts'
+import { main } from './main.ts'
 import { judge } from './sidecar/bar.ts'
 import { type FlagFigures, flagsTable, measureFlags } from './sidecar/flags.ts'
 import { type BenchOptions, help, readOptions } from './sidecar/options.ts'
@@ -14,26 +15,9 @@ import { type AllFigures, runTrial, type Surroundings } from './sidecar/trial.ts
 import { medianOf } from './statistics.ts'
 import { verdictTable } from './table.ts'
 
-process.exitCode = await main(process.argv.slice(2))
+await main({ readOptions, help, bench })
 
-async function main(args: string[]): Promise<number> {
-  let options: BenchOptions | undefined
-  try {
-    options = readOptions(args)
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${help}`)
-    return 2
-  }
-  if (options === undefined) {
-    console.log(help)
-    return 0
-  }
-  return bench(options)
-}
-
-async function bench(options: BenchOptions): Promise<number> {
-  const [load = 0] = loadavg()
-  if (load > 0.5) console.log(`This machine is busy (load ${load.toFixed(1)}): the times will be rough.`)
+async function bench(options: BenchOptions, load: number): Promise<number> {
   const folder = mkdtempSync(join(options.dir, 'shipmate-bench-'))
   const keeper = createKeeper(folder)
   const running = new Set<Program>()

@@ -2,12 +2,13 @@
 // in turn, against one real API server. Says what each asks of the server and works, and whether ours meets the bar.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { availableParallelism, cpus, loadavg } from 'node:os'
+import { availableParallelism, cpus } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { assetsMissing, startApiServer } from '../test/fixtures/apiserver.ts'
 import { createKeeper } from '../test/fixtures/keeper.ts'
 import { connect } from './api.ts'
+import { main } from './main.ts'
 import { medianOf } from './statistics.ts'
 import { verdictTable } from './table.ts'
 import { judge } from './toolkit/bar.ts'
@@ -25,30 +26,9 @@ interface Trial {
   failure?: string
 }
 
-process.exitCode = await main(process.argv.slice(2))
+await main({ readOptions, help, missing: assetsMissing, bench })
 
-async function main(args: string[]): Promise<number> {
-  let options: BenchOptions | undefined
-  try {
-    options = readOptions(args)
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${help}`)
-    return 2
-  }
-  if (options === undefined) {
-    console.log(help)
-    return 0
-  }
-  if (assetsMissing !== undefined) {
-    console.error(assetsMissing)
-    return 1
-  }
-  return bench(options)
-}
-
-async function bench(options: BenchOptions): Promise<number> {
-  const [load = 0] = loadavg()
-  if (load > 0.5) console.log(`This machine is busy (load ${load.toFixed(1)}): the CPU figures will be rough.`)
+async function bench(options: BenchOptions, load: number): Promise<number> {
   await buildPackage()
   const built: Built[] = []
   const leftOut: { name: string; reason: string }[] = []
