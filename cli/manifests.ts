@@ -67,9 +67,11 @@ export function deploymentOf(project: Project): Manifest {
               name: 'operator',
               image,
               imagePullPolicy: 'IfNotPresent',
+              // Why it ended stands in the pod's status, where `deploy` finds it.
+              terminationMessagePolicy: 'FallbackToLogsOnError',
               ports: [{ name: 'http', containerPort: 8081 }],
               livenessProbe: probe('/healthz'),
-              readinessProbe: probe('/readyz'),
+              readinessProbe: { ...probe('/readyz'), periodSeconds: 2 },
               resources: { requests: { cpu: '50m', memory: '96Mi' } },
               securityContext: {
                 allowPrivilegeEscalation: false,

@@ -27,6 +27,7 @@ export async function applyAll(
   manifests: readonly Manifest[],
   { dryRun = false }: ApplyingOptions,
 ): Promise<void> {
+  await untilNotLeaving(client, manifests)
   const live = await Promise.all(manifests.map(({ kind, object }) => client.find(kind, refOf(object))))
   for (const [index, one] of manifests.entries()) {
     const there = live[index]
@@ -47,6 +48,18 @@ export async function applyAll(
       const after = await client.apply(one.kind, one.object, { dryRun, fieldValidation: 'Strict' })
       tell(one, change(before, after, dryRun))
     }
+  }
+}
+
+/** A namespace takes nothing new while it is being deleted: until it is gone. */
+async function untilNotLeaving(client: Client, manifests: readonly Manifest[]): Promise<void> {
+  for (const { object } of manifests.filter(({ kind }) => kind === Namespace)) {
+    const isLeaving = async () =>
+      (await client.find(Namespace, refOf(object)))?.metadata.deletionTimestamp !== undefined
+    if (!(await isLeaving())) continue
+    const what = `Namespace ${object.metadata.name} is being deleted`
+    process.stderr.write(`${what}: waiting until it is gone\n`)
+    await until(60_000, `nothing was written, as ${what}, still`, async () => !(await isLeaving()))
   }
 }
 
@@ -86,20 +99,25 @@ async function remove(client: Client, kind: Kind, there: Live, timeout = 60_000)
   })
 }
 
-/** Until it does its work; a failure says what is missing. @param pods whose state says more than its own */
+/** Until it does its work; a failure says what is missing. @param pods whose state says more than its own: what is wrong with them is said at once */
 export async function untilReady(
   client: Client,
   { kind, object }: Manifest,
   { timeout, pods }: { readonly timeout: number; readonly pods?: Pick<Project, 'name' | 'namespace'> | undefined },
 ): Promise<void> {
   const deadline = Date.now() + timeout
+  const said = new Set<string>()
   for (;;) {
     const readiness = readinessOf(kind, await client.find(kind, refOf(object)))
     if (readiness.ready) return
+    const trouble = pods ? await troubleOf(client, pods) : []
     if (readiness.failed || Date.now() >= deadline) {
-      const more = pods ? await troubleOf(client, pods) : []
-      const why = [readiness.message, ...more].join('; ')
+      const why = [readiness.message, ...trouble.map(({ sentence }) => sentence)].join('; ')
       throw new Failure(`${kind.kind} ${object.metadata.name} is not ready after ${timeout / 1000} s: ${why}`)
+    }
+    for (const { reason, sentence } of trouble) {
+      if (!said.has(reason)) process.stderr.write(`${sentence}\n`)
+      said.add(reason)
     }
     await sleep(Math.min(poll, Math.max(deadline - Date.now(), 1)))
   }
@@ -121,16 +139,34 @@ async function until(timeout: number, what: string, holds: () => Promise<boolean
   }
 }
 
-/** What the containers of its pods wait for, as the kubelet says it. */
-async function troubleOf(client: Client, project: Pick<Project, 'name' | 'namespace'>): Promise<string[]> {
+interface Trouble {
+  readonly reason: string
+  /** For a person. */
+  readonly sentence: string
+}
+
+const ordinary = new Set(['ContainerCreating', 'PodInitializing'])
+const noImage = new Set(['ErrImagePull', 'ImagePullBackOff', 'ErrImageNeverPull'])
+
+/** What is wrong with its containers, as the kubelet says it; of pods with the same trouble, one. */
+async function troubleOf(client: Client, project: Pick<Project, 'name' | 'namespace'>): Promise<Trouble[]> {
   const pods = await client.list(Pod, { namespace: project.namespace, labels: ownLabels(project) })
-  const said = pods.flatMap(({ metadata, status }) =>
-    (status?.containerStatuses ?? []).flatMap(({ state, lastState }) => {
-      const { reason, message } = state?.waiting ?? lastState?.terminated ?? {}
-      return reason ? `pod ${metadata.name}: ${reason}${message ? ` (${message})` : ''}` : []
+  const all = pods.flatMap(({ metadata, status }) =>
+    (status?.containerStatuses ?? []).flatMap(({ image, state, lastState }): Trouble[] => {
+      const ended = state?.terminated ?? lastState?.terminated
+      const { reason, message = '' } = state?.waiting ?? ended ?? {}
+      if (!reason || ordinary.has(reason)) return []
+      const pod = `pod ${metadata.name}: ${reason}`
+      if (noImage.has(reason)) {
+        const todo = `the node has no image ${image} and cannot pull it: push it, or load it on the node`
+        return [{ reason: 'NoImage', sentence: `${pod}: ${todo} (${message})` }]
+      }
+      // What it printed last says more than that it is started again.
+      const last = ended?.message?.trim() || message
+      return [{ reason, sentence: last ? `${pod}: ${last}` : pod }]
     }),
   )
-  return [...new Set(said)].slice(0, 3)
+  return [...new Map(all.map(one => [one.reason, one])).values()].slice(0, 3)
 }
 
 /** Kinds of which an object may have come from elsewhere: from `kubectl apply`, from another tool. */

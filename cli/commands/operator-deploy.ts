@@ -3,7 +3,7 @@
  */
 import { type Command, InvalidArgumentError } from 'commander'
 import { type ClusterOptions, withCluster, withClusterOptions } from '../cluster.ts'
-import { deploymentOf, manifestsOf } from '../manifests.ts'
+import { crdsOf, deploymentOf, manifestsOf } from '../manifests.ts'
 import { type ApplyingOptions, applyAll, untilReady } from '../objects.ts'
 import { readProject } from '../project.ts'
 
@@ -19,12 +19,15 @@ export function define(command: Command): void {
     .option('--timeout <SECONDS>', 'how long to wait', seconds, 180)
     .action(async (options: Options) => {
       const project = readProject()
-      const manifests = manifestsOf(project, await project.load())
+      const exported = await project.load()
+      const manifests = manifestsOf(project, exported)
       await withCluster(options, project, async ({ access: { client } }) => {
         await applyAll(client, project, manifests, options)
         if (options.dryRun || !options.wait) return
         process.stderr.write(`waiting until ${project.name} is ready\n`)
-        await untilReady(client, deploymentOf(project), { timeout: options.timeout * 1000, pods: project })
+        const timeout = options.timeout * 1000
+        await untilReady(client, deploymentOf(project), { timeout, pods: project })
+        for (const crd of crdsOf(exported.definitions)) await untilReady(client, crd, { timeout: 30_000 })
       })
     })
 }

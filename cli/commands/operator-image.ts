@@ -3,18 +3,32 @@
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { Failure } from '../ending.ts'
 import { readProject } from '../project.ts'
 
-/** How each tool is asked whether it works (a client alone does not), and how it builds. */
+interface Calls {
+  /** Asks whether it works; a client alone does not. */
+  readonly works: readonly string[]
+  readonly build: readonly string[]
+  readonly save: (image: string, file: string) => readonly string[]
+}
+
+/** By its own name: these two would have it as `localhost/NAME`, which no node looks for. */
+const saveByName: Calls['save'] = (image, file) => ['push', image, `docker-archive:${file}:${image}`]
+
 const tools = {
-  docker: { works: ['version', '--format', '{{.Server.Version}}'], build: ['build'] },
-  podman: { works: ['version'], build: ['build'] },
+  docker: {
+    works: ['version', '--format', '{{.Server.Version}}'],
+    build: ['build'],
+    save: (image, file) => ['save', '--output', file, image],
+  },
+  podman: { works: ['version'], build: ['build'], save: saveByName },
   // Without a daemon, and without a container around each step, so that it works in a container too.
-  buildah: { works: ['version'], build: ['build', '--isolation', 'chroot', '--format', 'docker'] },
-} as const
+  buildah: { works: ['version'], build: ['build', '--isolation', 'chroot', '--format', 'docker'], save: saveByName },
+} as const satisfies Record<string, Calls>
 
 type Tool = keyof typeof tools
 
@@ -22,6 +36,7 @@ interface Options {
   readonly with?: Tool | undefined
   readonly buildArg: string[]
   readonly push?: boolean | undefined
+  readonly archive?: string | undefined
 }
 
 export function define(command: Command): void {
@@ -31,6 +46,7 @@ export function define(command: Command): void {
     )
     .option('--build-arg <NAME=VALUE>', 'an ARG of the Dockerfile, such as BASE; may be repeated', collect, [])
     .option('--push', 'push it to its registry')
+    .option('--archive <FILE>', 'write it to a file too, for nodes that pull from no registry')
     .action(async (options: Options) => {
       const { folder, image } = readProject()
       if (!existsSync(join(folder, 'Dockerfile'))) throw new Failure(`there is no Dockerfile in ${folder}`)
@@ -38,6 +54,12 @@ export function define(command: Command): void {
       const args = options.buildArg.flatMap(one => ['--build-arg', one])
       process.stderr.write(`building ${image} with ${tool}\n`)
       await run(tool, [...tools[tool].build, ...args, '--tag', image, '.'], folder)
+      if (options.archive !== undefined) {
+        const file = resolve(options.archive)
+        // Not every tool overwrites one.
+        await rm(file, { force: true })
+        await run(tool, tools[tool].save(image, file), folder)
+      }
       if (options.push) await run(tool, ['push', image], folder)
       process.stdout.write(`${image}\n`)
     })

@@ -57,6 +57,11 @@ export interface LastWish {
   readonly isLastWish?: boolean | undefined
 }
 
+export interface AtVersion {
+  /** Write only if this is still its version; else it is a Conflict. Default: whatever its version is. */
+  readonly resourceVersion?: string | undefined
+}
+
 export class CachedClient {
   /** Straight to the server: for what is not watched, or must be as of now. Its writes are not in the cache at once. */
   readonly live: Client
@@ -104,6 +109,12 @@ export class CachedClient {
   /** False while a watched kind is known not to be served, as its CRD is absent. No request. */
   isServed(kind: Kind): boolean {
     return this.#cache.peek(kind)?.isServed ?? true
+  }
+
+  /** False while a watched kind is served, as far as is known, and has not been read. No request. */
+  isRead(kind: Kind): boolean {
+    const informer = this.#cache.peek(kind)
+    return !informer || informer.hasSynced || informer.health.is === 'absent'
   }
 
   /** The objects that `owner` controls, from the cache. */
@@ -183,7 +194,7 @@ export class CachedClient {
     kind: Kind<T>,
     object: Snapshot<T>,
     status: StatusOf<T>,
-    options: WriteOptions = {},
+    { resourceVersion, ...options }: WriteOptions & AtVersion = {},
   ): Promise<Snapshot<T>> {
     const cached = this.#known(kind, object.metadata)
     const known = cached && cached.metadata.uid === object.metadata.uid ? cached : object
@@ -191,7 +202,7 @@ export class CachedClient {
     const given = Object.fromEntries(Object.entries(status).map(([name, value]) => [name, value ?? undefined]))
     const patch = mergePatchOf(before, { ...before, ...given })
     if (patch === undefined) return known
-    const merge = { metadata: { uid: object.metadata.uid }, status: patch }
+    const merge = { metadata: { uid: object.metadata.uid, ...(resourceVersion && { resourceVersion }) }, status: patch }
     const live = await this.live.patch(
       kind,
       object.metadata,
@@ -254,8 +265,7 @@ export class CachedClient {
     const informer = this.#cache.peek(kind)
     if (!informer)
       throw new ShipmateError('Misuse', `${kind.kind} is not watched: declare it with owns or watches`, 'never')
-    if (!informer.hasSynced && informer.health.is !== 'absent')
-      throw new ShipmateError('Unavailable', `${kind.kind} has not been read yet`, 'later')
+    if (!this.isRead(kind)) throw new ShipmateError('Unavailable', `${kind.kind} has not been read yet`, 'later')
     return informer
   }
 

@@ -66,15 +66,20 @@ export function conditionsFor(standing: Standing): Wanted[] {
  * `before` with the toolkit's own conditions as wanted, and others as `more` says. Sorted by type, so that the same conditions are the same list.
  *
  * @param now RFC 3339, in whole seconds
+ * @param dropped types that are to go, unless they are wanted
  */
 export function withConditions(
   before: readonly Condition[],
   wanted: readonly Wanted[],
-  { now, generation }: { readonly now: string; readonly generation: number | undefined },
+  {
+    now,
+    generation,
+    dropped = [],
+  }: { readonly now: string; readonly generation: number | undefined; readonly dropped?: readonly string[] },
 ): Condition[] {
   const own: readonly string[] = ownTypes
   const given = new Map(wanted.map(one => [one.type, one]))
-  const kept = before.filter(({ type }) => !own.includes(type) && !given.has(type))
+  const kept = before.filter(({ type }) => !own.includes(type) && !given.has(type) && !dropped.includes(type))
   const made = [...given.values()].map((one): Condition => {
     const old = before.find(({ type }) => type === one.type)
     const since = old?.status === one.status ? old.lastTransitionTime : now

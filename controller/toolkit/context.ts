@@ -4,16 +4,17 @@
 import { ShipmateError } from '../../shared/errors.ts'
 import type { CachedClient } from '../kube/cached.ts'
 import { type ExecOptions, type ExecResult, exec } from '../kube/exec.ts'
-import type { Frozen, Kind, Snapshot, Wire } from '../kube/kind.ts'
+import { type Kind, kindKey, type Snapshot, type Wire } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
 import type { CredentialsSource } from '../kube/kubeconfig.ts'
 import type { Logger, Context as RuntimeContext } from '../runtime/index.ts'
 import { TerminalError } from '../runtime/index.ts'
 import { type AllOptions, createCare } from './care.ts'
-import type { Wanted } from './conditions.ts'
+import { ownTypes, type Wanted } from './conditions.ts'
 import { GiveUp } from './engine.ts'
 import { indexOf, refOf } from './expected.ts'
 import { addFinalizer, hasFinalizer, isBeingDeleted } from './finalizers.ts'
+import { makerOf } from './ownership.ts'
 import { selects } from './pods.ts'
 import { createRegistry, type Entry, type Registry } from './registry.ts'
 import type { AnyResource, ResourceObject } from './resource.ts'
@@ -45,8 +46,10 @@ export interface BasicContext<C extends object> {
   readonly isToFinalize: boolean
   /** Tells a person, through an Event. */
   event(type: 'Normal' | 'Warning', reason: string, note: string): void
-  /** A condition of the operator's own. */
+  /** A condition of the operator's own; it stays as it is said until it is said anew or dropped. The toolkit's own types are refused. */
   condition(wanted: Wanted): void
+  /** Takes a condition of the operator's own away. */
+  dropCondition(type: string): void
   /**
    * Nothing failed, but it is not ready: Ready is False with this reason, and it is looked at again when something changes. In CRFinalizer: the finalizer stays
    * until then.
@@ -99,6 +102,10 @@ export interface Context<C extends object> extends BasicContext<C> {
 export interface Inside<C extends object> {
   readonly context: Context<C>
   readonly wanted: readonly Wanted[]
+  /** Types of conditions that are to go. */
+  readonly dropped: readonly string[]
+  /** Children that are being deleted and held by a finalizer that nothing here handles. */
+  held(): string[]
   /** What hooks wait for. */
   readonly waits: readonly { readonly reason: string; readonly message: string }[]
   /** What is not ready, of the children too; `failed`: and only a person can mend it. */
@@ -107,6 +114,8 @@ export interface Inside<C extends object> {
     readonly message: string
     readonly failed?: boolean | undefined
   }[]
+  /** Takes our finalizer off every child, whatever its hook says. */
+  letAllGo(): Promise<void>
   /** The custom resource, with the finalizer if that was put on it. */
   current(): Snapshot<C>
 }
@@ -115,9 +124,12 @@ export interface ContextOptions<C extends object> {
   readonly kind: Kind<C> & { validate?(object: object): string[] }
   readonly declared: readonly AnyResource<C>[]
   readonly kinds: readonly Kind[]
+  readonly optionalKinds: readonly Kind[]
   readonly finalizer: string
   readonly childFinalizer: string
   readonly isHeld: boolean
+  /** The operator's name. */
+  readonly operator: string
   readonly usual: AllOptions
   readonly credentials: () => CredentialsSource | undefined
 }
@@ -125,13 +137,21 @@ export interface ContextOptions<C extends object> {
 export function createContext<C extends object>(runtime: RuntimeContext<C>, options: ContextOptions<C>): Inside<C> {
   const { object: cr, client, log, signal, reasons, attempt } = runtime
   const { kind, declared, kinds, finalizer, childFinalizer } = options
-  const results = createResults()
+  const results = createResults(signal)
   const registry = createRegistry<C>()
   const wanted: Wanted[] = []
+  const dropped: string[] = []
   const waiting: { reason: string; message: string }[] = []
   let current = cr
   const event: Context<C>['event'] = (type, reason, note) => runtime.event(type, reason, note)
-  const care = createCare({ cr, client, log, signal, event, results, registry, childFinalizer, kinds, declared })
+  const maker = makerOf(kind, cr as Snapshot, options.operator)
+  async function hold(): Promise<void> {
+    if (!isBeingDeleted(cr as Snapshot)) current = await addFinalizer(client, kind, current, finalizer)
+  }
+  const care = createCare({
+    ...{ cr, client, log, signal, event, results, registry, childFinalizer, maker, kinds, declared, hold },
+    optionalKinds: options.optionalKinds,
+  })
 
   const register: Context<C>['register'] = (resource, { after = [] } = {}) => {
     if (!kinds.includes(resource.kind))
@@ -141,14 +161,20 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
         'never',
       )
     const ref = refOf(resource, cr)
+    const short = indexOf(resource, ref, cr as Snapshot)
+    const other = registry.get(short)
+    // Kinds of one name in two groups are told apart where they meet.
+    const isOther = other !== undefined && kindKey(other.resource.kind) !== kindKey(resource.kind)
+    const index = isOther ? `${resource.kind.group || 'core'}/${short}` : short
     const others = Array.isArray(after) ? after : [after]
     const entry: Entry<C> = {
       resource,
       ref,
-      index: indexOf(resource, ref, cr as Snapshot),
+      index,
       after: others.map(other => entryOf(other).index),
       peer: undefined,
       isFetched: false,
+      isUnwished: false,
       expected: undefined,
     }
     registry.add(entry)
@@ -179,7 +205,14 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
     isDeleting: isBeingDeleted(cr as Snapshot),
     isToFinalize: isBeingDeleted(cr as Snapshot) && hasFinalizer(cr as Snapshot, finalizer),
     event,
-    condition: one => void wanted.push(one),
+    condition(one) {
+      refuseOwnType(one.type)
+      wanted.push(one)
+    },
+    dropCondition(type) {
+      refuseOwnType(type)
+      dropped.push(type)
+    },
     waitFor: (reason, message) => void waiting.push({ reason, message }),
     giveUp(reason, { requeueAfter } = {}) {
       throw new GiveUp(reason, requeueAfter)
@@ -211,7 +244,8 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
       if (wrong.length > 0) throw new TerminalError(wrong.join('; '))
     },
     async holdCR() {
-      if (options.isHeld && !context.isDeleting) current = await addFinalizer(client, kind, current, finalizer)
+      const hasHook = registry.all().some(({ resource }) => resource.options.finalizer !== undefined)
+      if (options.isHeld || hasHook) await hold()
     },
     createResource: given => care.createResource(entryOf(given)),
     createAllResources: more => care.createAllResources({ ...options.usual, ...more }),
@@ -230,7 +264,10 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
   return {
     context,
     wanted,
+    dropped,
+    held: () => care.held(),
     waits: waiting,
+    letAllGo: () => care.letAllGo(),
     current: () => current,
     get waiting() {
       const held = care.held().map(message => ({ reason: 'ChildHeld', message }))
@@ -244,4 +281,7 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
   }
 }
 
-export type StatusOf<C extends object> = Frozen<StatusDraft<C>>
+function refuseOwnType(type: string): void {
+  if ((ownTypes as readonly string[]).includes(type))
+    throw new ShipmateError('Misuse', `the condition ${type} is the toolkit's own; give yours another type`, 'never')
+}

@@ -1,14 +1,14 @@
 /**
  * A child as it should be, worked out from its custom resource anew each time. Pure, but for what the user's functions do.
  *
- * Guarantees: what it answers is its own copy; it carries name, namespace, and the hash of the parts that count; neither a status nor anything that
+ * Guarantees: what it answers is its own copy; it carries name, namespace, the hash of the parts that count, and for whom it is made; neither a status nor anything that
  * only the server writes is in it. A Secret's `stringData` is in `data`, as the server keeps it.
  */
 import { jsonProblem } from '../../shared/canonical.ts'
 import { type Applied, apiVersionOf, type Kind, type Ref, type Snapshot } from '../kube/kind.ts'
 import { Secret } from '../kube/kinds.ts'
 import { TerminalError } from '../runtime/index.ts'
-import { type HashablePart, hashAnnotation, hashOfParts } from './hash.ts'
+import { type HashablePart, hashAnnotation, hashOfParts, makerAnnotation } from './hash.ts'
 import type { AnyResource, Editable } from './resource.ts'
 import { withStringData } from './workloads.ts'
 
@@ -28,7 +28,20 @@ export function refOf<C extends object>({ kind, options }: AnyResource<C>, cr: S
     throw new TerminalError(`a ${kind.kind} of ${cr.kind} ${cr.metadata.name} has no name`)
   if (!kind.namespaced) return { name: given }
   const where = typeof namespace === 'function' ? namespace(cr) : namespace
-  return where === undefined ? { name: given } : { name: given, namespace: where }
+  if (typeof where !== 'string' || where === '')
+    throw new TerminalError(
+      `${kind.kind} ${given} has no namespace, as ${cr.kind} ${cr.metadata.name} has none; say \`namespace\` in its declaration`,
+    )
+  return { name: given, namespace: where }
+}
+
+/** The same, where a name that cannot be worked out means that there is no such child. */
+export function findRef<C extends object>(resource: AnyResource<C>, cr: Snapshot<C>): Ref | undefined {
+  try {
+    return refOf(resource, cr)
+  } catch {
+    return undefined
+  }
 }
 
 /** As it is called in operations, messages and the registry. */
@@ -39,7 +52,7 @@ export function indexOf({ kind }: Pick<AnyResource<object>, 'kind'>, { name, nam
 export function expectedOf<C extends object>(
   resource: AnyResource<C>,
   cr: Snapshot<C>,
-  childFinalizer: string,
+  { childFinalizer, maker }: { readonly childFinalizer: string; readonly maker: string },
 ): Expected {
   const { options } = resource
   const ref = refOf(resource, cr)
@@ -55,7 +68,7 @@ export function expectedOf<C extends object>(
   if (wrong) throw new TerminalError(`${indexOf(resource, ref, cr)}: ${wrong.path.join('.')}: ${wrong.message}`)
   const parts = options.getHashableRef?.(object, cr) ?? ['all']
   const hash = hashOfParts(tidy, parts)
-  tidy.metadata.annotations = { ...tidy.metadata.annotations, [hashAnnotation]: hash }
+  tidy.metadata.annotations = { ...tidy.metadata.annotations, [hashAnnotation]: hash, [makerAnnotation]: maker }
   return { object: tidy as unknown as Applied, hash, parts, requeueAfter: asked?.requeueAfter }
 }
 
@@ -88,7 +101,7 @@ function beginning<C extends object>({ kind, options }: AnyResource<C>, cr: Snap
 function cleaned(object: Editable<object>): Editable<object> {
   const { status: _status, metadata, ...body } = object as Editable<object> & { status?: unknown }
   const { name, namespace, labels, annotations, finalizers, ownerReferences } = metadata
-  const { [hashAnnotation]: _hash, ...others } = annotations
+  const { [hashAnnotation]: _hash, [makerAnnotation]: _maker, ...others } = annotations
   const kept = {
     name,
     ...(namespace !== undefined && { namespace }),

@@ -43,7 +43,7 @@ export function freeStyle<C extends object>(
         } else if (step === 'CRFinalizer') {
           await others.CRFinalizer?.(context)
           await context.releaseAllResources()
-        } else if (step !== 'End' && !isPassing(context.results.consolidated().because?.error)) {
+        } else if (step !== 'End' && !isPassing(context.results.consolidated().because?.error, context.signal)) {
           await others[step]?.(context)
         }
         return undefined

@@ -2,7 +2,7 @@
  * The hash of chosen parts of an object, and these parts themselves. Pure.
  *
  * Guarantees: SHA-256 of canonical JSON (RFC 8785), so that equal parts have equal hashes in every process. Neither the order of the parts chosen nor that of
- * keys matters; metadata and data that are empty count as absent. The annotation that keeps the hash, the status, and what only the server writes never count.
+ * keys matters; metadata and data that are empty count as absent. The annotations of the toolkit's own, the status, and what only the server writes never count.
  */
 import { canonicalJson, hashOf } from '../../shared/canonical.ts'
 import { ShipmateError } from '../../shared/errors.ts'
@@ -10,6 +10,9 @@ import { shown } from '../../shared/nearest.ts'
 
 /** Where an object's hash is kept. */
 export const hashAnnotation = 'shipmate.dev/hash'
+
+/** Where is kept for whom an object was made. */
+export const makerAnnotation = 'shipmate.dev/maker'
 
 /** A part of an object that can count. */
 export type HashablePart =
@@ -87,7 +90,7 @@ const byName: Record<string, (object: Fields, given: ReturnType<typeof metadataO
 function metadataOf(object: object) {
   const { metadata = {} } = object as { metadata?: Fields }
   const { name, namespace, labels, annotations, finalizers, ownerReferences } = metadata
-  const { [hashAnnotation]: _hash, ...others } = (annotations ?? {}) as Texts
+  const { [hashAnnotation]: _hash, [makerAnnotation]: _maker, ...others } = (annotations ?? {}) as Texts
   return {
     name,
     namespace,

@@ -6,11 +6,13 @@
  */
 import type { Invalid } from '../kube/errors.ts'
 
-/** The paths, as `spec.selector`; empty if the refusal is about something else. */
+/** The paths, as `spec.selector`; empty if the refusal is about something else, if only among others. */
 export function immutableFields(refusal: Invalid, wished: object, live: object): string[] {
   const about = refusal.causes.filter(({ message = '' }) =>
-    /immutable|forbidden: updates to|may not change/i.test(message),
+    /immutable|forbidden: updates to|may not change|may not be changed|cannot change/i.test(message),
   )
+  // What is wrong besides would be refused in a new object too.
+  if (about.length > 0 && about.length < refusal.causes.length) return []
   if (about.length === 0 && !/field is immutable|updates to .* are forbidden/i.test(refusal.message)) return []
   const allowed = new Set([...refusal.message.matchAll(/'([A-Za-z.]+)'/g)].map(([, name]) => name ?? ''))
   const named = about.flatMap(({ field }) => (field && field !== 'spec' ? [field] : []))
@@ -20,7 +22,7 @@ export function immutableFields(refusal: Invalid, wished: object, live: object):
 }
 
 /** Where `live` does not have what is wished; what is not wished does not count. Maps are looked into, lists are not. */
-export function differences(wished: unknown, live: unknown, path = ''): string[] {
+function differences(wished: unknown, live: unknown, path = ''): string[] {
   if (isMap(wished) && isMap(live)) {
     return Object.entries(wished).flatMap(([name, value]) =>
       differences(value, Object.hasOwn(live, name) ? live[name] : undefined, path === '' ? name : `${path}.${name}`),

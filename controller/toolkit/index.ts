@@ -45,8 +45,8 @@ export {
 } from './definition.ts'
 export { type Engine, GiveUp } from './engine.ts'
 export { freeStyle } from './freestyle.ts'
-export { type HashablePart, hashAnnotation, hashOfParts } from './hash.ts'
-export { addTo, managerFor, type RunOptions, run } from './operator.ts'
+export { type HashablePart, hashAnnotation, hashOfParts, makerAnnotation } from './hash.ts'
+export { type AddOptions, addTo, managerFor, type RunOptions, run } from './operator.ts'
 export { type PolicyRule, type Rbac, rbacManifests, rbacOf, rbacYaml } from './rbac.ts'
 export { type Readiness, readinessOf } from './readiness.ts'
 export {

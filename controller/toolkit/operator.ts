@@ -2,13 +2,15 @@
  * Reconcilers as a process: watches, leader election, metrics, health, signals.
  */
 import { Counter } from 'prom-client'
-import { type Kind, keyOf, type Snapshot } from '../kube/kind.ts'
+import { ShipmateError } from '../../shared/errors.ts'
+import { type Kind, keyOf, kindKey, type Snapshot } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
 import { createManager, type Manager, type ManagerOptions, predicates } from '../runtime/index.ts'
 import { guardCrd } from './crd/guard.ts'
 import type { Crd } from './crd/manifest.ts'
-import { refOf } from './expected.ts'
+import { findRef } from './expected.ts'
 import { hashAnnotation } from './hash.ts'
+import { madeBy } from './ownership.ts'
 import { selects } from './pods.ts'
 import type { Reconciler } from './reconciler.ts'
 import type { AnyResource } from './resource.ts'
@@ -16,7 +18,12 @@ import type { AnyResource } from './resource.ts'
 // biome-ignore lint/suspicious/noExplicitAny: a process has reconcilers of many kinds.
 type AnyReconciler = Reconciler<any>
 
-export interface RunOptions extends ManagerOptions {
+export interface AddOptions {
+  /** What a person runs to bring the operator's CRD to the cluster, for messages. Default: what does in a project that `shipmate new operator` made. */
+  readonly crdCommand?: string | undefined
+}
+
+export interface RunOptions extends ManagerOptions, AddOptions {
   /** Of several replicas one works. Default: a lease with the operator's name; false: none. */
   readonly election?: false | undefined
 }
@@ -32,7 +39,7 @@ export async function run(
 /** The manager that `run` starts, not started yet. */
 export function managerFor(
   operators: AnyReconciler | readonly AnyReconciler[],
-  { election, ...options }: RunOptions = {},
+  { election, crdCommand, ...options }: RunOptions = {},
 ): Manager {
   const all = Array.isArray(operators) ? operators : [operators]
   const name = options.name ?? all[0]?.name ?? 'shipmate'
@@ -43,13 +50,18 @@ export function managerFor(
     metrics: { port: 8081 },
     ...options,
   })
-  for (const one of all) addTo(manager, one)
+  for (const one of all) addTo(manager, one, { crdCommand })
   return manager
 }
 
 /** Adds an operator to a manager of one's own. */
-export function addTo<C extends object>(manager: Manager, reconciler: Reconciler<C>): void {
+export function addTo<C extends object>(
+  manager: Manager,
+  reconciler: Reconciler<C>,
+  { crdCommand }: AddOptions = {},
+): void {
   const { kind, name, options, kinds, optionalKinds } = reconciler
+  refuseTwice(manager, reconciler)
   const { operations, paths } = countersOf(manager)
   const uids = new Map<string, string>()
   const { reconcile, gone } = reconciler.connect({
@@ -62,7 +74,7 @@ export function addTo<C extends object>(manager: Manager, reconciler: Reconciler
     },
   })
   const controller = manager.controller(kind, { name, concurrency: options.concurrency, when: isNews })
-  if ('crd' in kind) guardCrd(manager, kind as Kind & { crd(): Crd }, manager.clock)
+  if ('crd' in kind) guardCrd(manager, kind as Kind & { crd(): Crd }, manager.clock, crdCommand)
   for (const metric of options.metrics ?? []) manager.metrics.registry.registerMetric(metric)
   for (const owned of kinds) controller.owns(owned, { when: isNews, optional: optionalKinds.includes(owned) })
   for (const child of options.resources ?? []) {
@@ -91,6 +103,25 @@ export function addTo<C extends object>(manager: Manager, reconciler: Reconciler
     })
 }
 
+const added = new WeakMap<Manager, AnyReconciler[]>()
+
+/** Two that cannot be told apart would prune each other's children, or let go what the other holds. */
+function refuseTwice(manager: Manager, reconciler: AnyReconciler): void {
+  const others = added.get(manager) ?? []
+  for (const other of others.filter(({ kind }) => kindKey(kind) === kindKey(reconciler.kind))) {
+    const both = `there are two operators of ${reconciler.kind.kind}`
+    if (other.name === reconciler.name)
+      throw new ShipmateError('Misuse', `${both} with the name ${other.name}: say \`name\` in one of them`, 'never')
+    if (other.mayHold && reconciler.mayHold && other.finalizer === reconciler.finalizer)
+      throw new ShipmateError(
+        'Misuse',
+        `${both} with the finalizer ${other.finalizer}: say \`finalizer\` in one of them`,
+        'never',
+      )
+  }
+  added.set(manager, [...others, reconciler])
+}
+
 /**
  * What this process wrote itself it knows already: else every failure would be tried again at once, for its own status. But the answer to a write of ours also
  * has what somebody else has changed meanwhile.
@@ -111,10 +142,13 @@ function namersOf<C extends object>(
 ): { name: string; namespace?: string | undefined }[] {
   if (metadata.annotations?.[hashAnnotation] === undefined) return []
   const all = manager.cache.peek(kind)?.list() ?? []
-  return all.flatMap(cr => (keyOf(refOf(child, cr)) === keyOf(metadata) ? [cr.metadata] : []))
+  return all.flatMap(cr => {
+    const ref = findRef(child, cr)
+    return ref && keyOf(ref) === keyOf(metadata) ? [cr.metadata] : []
+  })
 }
 
-/** Whose workload a pod belongs to: the custom resources that control a workload which selects it. */
+/** Whose workload a pod belongs to: the custom resources that control a workload which selects it, or for which it was made. */
 function ownersOf(
   manager: Manager,
   kinds: readonly Kind[],
@@ -129,8 +163,10 @@ function ownersOf(
       const owner = workload.metadata.ownerReferences?.find(
         reference => reference.controller && reference.kind === kind.kind,
       )
-      if (!owner || typeof selector !== 'object' || selector === null || !selects(selector, labels)) return []
-      return [kind.namespaced ? { name: owner.name, namespace } : { name: owner.name }]
+      if (typeof selector !== 'object' || selector === null || !selects(selector, labels)) return []
+      if (owner) return [kind.namespaced ? { name: owner.name, namespace } : { name: owner.name }]
+      const maker = madeBy(workload)
+      return maker?.kind === `${kind.kind}.${kind.group}` ? [{ name: maker.name, namespace: maker.namespace }] : []
     })
   })
 }

@@ -1,15 +1,15 @@
 /**
  * What an operator may do on the cluster, from what it declares that it watches and writes: no rule is wider. Pure.
  *
- * - Its custom resource: read, the status written, and patched where there is a finalizer.
- * - Each kind of child: read, applied (create and patch), deleted.
+ * - Its custom resource: read, the status written, and patched where there is a finalizer, or where children that are declared while it runs may need one.
+ * - Each kind of child: read, applied (create and patch), and deleted unless it is only created.
  * - Besides: its lease, events, and the CRDs, to notice one that comes later or differs.
  * What its hooks do beyond that stands in `permissions`.
  */
 import { stringify } from 'yaml'
 import type { Kind } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
-import type { Reconciler } from './reconciler.ts'
+import type { Reconciler, ReconcilerOptions } from './reconciler.ts'
 
 export interface PolicyRule {
   readonly apiGroups: readonly string[]
@@ -30,12 +30,12 @@ const reading = ['get', 'list', 'watch']
 // biome-ignore lint/suspicious/noExplicitAny: rules follow from reconcilers of any kind.
 export function rbacOf(operators: readonly Reconciler<any>[], options: { readonly lease?: string } = {}): Rbac {
   const lease = options.lease ?? operators[0]?.name ?? 'shipmate'
-  const rules = operators.flatMap(({ kind, kinds, isHeld, options: declared }) => [
-    rule(kind, isHeld ? [...reading, 'patch'] : reading),
+  const rules = operators.flatMap(({ kind, kinds, mayHold, mayDelete, options: declared }) => [
+    rule(kind, mayHold ? [...reading, 'patch'] : reading),
     rule(kind, ['patch'], 'status'),
     // Where the server enforces it, owning something that blocks its owner's deletion needs this.
-    ...(kinds.length > 0 ? [rule(kind, ['update'], 'finalizers')] : []),
-    ...kinds.map(child => rule(child, [...reading, 'create', 'patch', 'delete'])),
+    ...(ownsSome(declared) ? [rule(kind, ['update'], 'finalizers')] : []),
+    ...kinds.map(child => rule(child, [...reading, 'create', 'patch', ...(mayDelete ? ['delete'] : [])])),
     ...(declared.pods ? [rule(Pod, reading)] : []),
     ...(declared.permissions ?? []),
   ])
@@ -85,6 +85,12 @@ export function rbacManifests(
 export function rbacYaml(rbac: Rbac, place: { readonly name: string; readonly namespace: string }): string {
   const documents = rbacManifests(rbac, place).map(object => stringify(object, { lineWidth: 0 }))
   return `# Generated from what the operator declares: shipmate gen rbac. Do not edit.\n${documents.join('---\n')}`
+}
+
+/** Whether some child may have the custom resource as its owner. */
+// biome-ignore lint/suspicious/noExplicitAny: whatever the kind is.
+function ownsSome({ resources = [], owns = [] }: ReconcilerOptions<any>): boolean {
+  return owns.length > 0 || resources.some(({ options }) => options.owner !== false)
 }
 
 function rule({ group, plural }: Kind, verbs: readonly string[], subresource?: string): PolicyRule {

@@ -8,12 +8,13 @@
  * for, or its deadline has passed; a Conflict is no failure; the same failure again is tried at growing intervals.
  */
 import type { Metric } from 'prom-client'
+import { hashOf } from '../../shared/canonical.ts'
 import { type Clock, systemClock } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { NotFound } from '../kube/errors.ts'
 import type { Kind, Ref, Snapshot } from '../kube/kind.ts'
 import type { CredentialsSource } from '../kube/kubeconfig.ts'
-import { type Result, RetryAfter, type Context as RuntimeContext, TerminalError } from '../runtime/index.ts'
+import { type Result, RetryAfter, type Context as RuntimeContext } from '../runtime/index.ts'
 import { type Condition, conditionsFor, type Standing, withConditions } from './conditions.ts'
 import { type BasicContext, type Context, createContext, type Inside } from './context.ts'
 import type { Engine } from './engine.ts'
@@ -34,7 +35,7 @@ export interface ReconcilerOptions<C extends object> {
   readonly owns?: readonly Kind[] | undefined
   /** Watches pods, so that `pods()` costs no request and a change of one is a reason to reconcile. Default false. */
   readonly pods?: boolean | undefined
-  /** The name of the finalizer. Default: `GROUP/finalizer`. */
+  /** The name of the finalizer; two operators of one kind need one each. Default: `GROUP/finalizer`. */
   readonly finalizer?: string | undefined
   /** After so many milliseconds of failing finalization the finalizer goes all the same, and an Event says so. Default: never. */
   readonly finalizationDeadline?: number | undefined
@@ -87,8 +88,12 @@ export interface Reconciler<C extends object> {
   readonly kinds: readonly Kind[]
   /** Those of them that may be absent from the cluster. */
   readonly optionalKinds: readonly Kind[]
-  /** Whether it puts a finalizer on the custom resource. */
+  /** Whether it puts a finalizer on every custom resource. */
   readonly isHeld: boolean
+  /** Whether it may put one on some: children that are declared while it runs may have a hook. */
+  readonly mayHold: boolean
+  /** Whether it deletes children. */
+  readonly mayDelete: boolean
   readonly finalizer: string
   /** The function that the runtime calls, and what to call when an object is gone. */
   connect(around?: ReconcilerSurroundings): {
@@ -104,18 +109,19 @@ export function basicReconciler<C extends object>(kind: Kind<C>, options: BasicO
     context.registerAll()
     await context.createAllResources()
   }
-  return createReconciler(kind, freeStyle(create, { CRFinalizer: options.finalize }), options)
+  return createReconciler(kind, freeStyle(create, { CRFinalizer: options.finalize }), options, false)
 }
 
 /** The whole life of the children. */
 export function advancedReconciler<C extends object>(kind: Kind<C>, options: AdvancedOptions<C> = {}): Reconciler<C> {
-  return createReconciler(kind, options.engine ?? stepper(), options)
+  return createReconciler(kind, options.engine ?? stepper(), options, true)
 }
 
 function createReconciler<C extends object>(
   kind: Kind<C>,
   engine: Engine<C>,
   options: ReconcilerOptions<C>,
+  mayDelete: boolean,
 ): Reconciler<C> {
   const declared = options.resources ?? []
   const kinds = [...new Set<Kind>([...declared.map(resource => resource.kind), ...(options.owns ?? [])])]
@@ -125,11 +131,13 @@ function createReconciler<C extends object>(
   ]
   const optionalKinds = kinds.filter(one => !required.includes(one))
   const isHeld = engine.finalizes || declared.some(resource => resource.options.finalizer !== undefined)
+  const mayHold = isHeld || (options.owns ?? []).length > 0
   const finalizer = options.finalizer ?? `${kind.group}/finalizer`
-  const childFinalizer = `${kind.group}/child`
+  // Two operators of one kind are told apart by their finalizers, on children too.
+  const childFinalizer = options.finalizer === undefined ? `${kind.group}/child` : `${options.finalizer}.child`
+  const name = options.name ?? kind.kind.toLowerCase()
   return {
-    name: options.name ?? kind.kind.toLowerCase(),
-    ...{ kind, options, kinds, optionalKinds, isHeld, finalizer },
+    ...{ name, kind, options, kinds, optionalKinds, isHeld, mayHold, mayDelete, finalizer },
     connect({ clock = systemClock, random, credentials = () => undefined, onReport } = {}) {
       const throttle = createThrottle({ clock, random, ...options.throttle })
       const usual = { maxCreation: options.maxCreation, stopOnError: options.stopOnError }
@@ -142,50 +150,62 @@ function createReconciler<C extends object>(
             kind,
             declared,
             kinds,
+            optionalKinds,
             finalizer,
             childFinalizer,
             isHeld,
+            operator: name,
             usual,
             credentials,
           })
           const { results, isToFinalize, isDeleting } = inside.context
           const path = await engine.run(inside.context)
+          // How ready the children are is asked before it is decided what came of all, as that may fail too.
+          const waiting = isDeleting ? [] : inside.waiting
           const done = results.consolidated()
           const counters = results.counters() as Record<string, number>
           onReport?.({ path, counters })
           log.debug({ path, operations: results.toString().split('\n') }, 'went through its steps')
-          if (done.is === 'error' && isPassing(done.because?.error)) throw done.because?.error
-          const isFinalized = isToFinalize && done.is !== 'error' && inside.waits.length === 0
-          if (isFinalized || (isToFinalize && leftOf(object, options.finalizationDeadline, clock) === 0)) {
-            if (!isFinalized) abandon(runtime, done, inside)
-            // Who has conditions of its own may want to show that they came to their end.
-            const told =
-              inside.wanted.length > 0 && (await writeStatus(runtime, kind, inside, standingOf(inside, done), clock))
+          if (done.is === 'error' && isPassing(done.because?.error, inside.context.signal)) throw done.because?.error
+          const isFinalized = isToFinalize && done.is === 'success' && inside.waits.length === 0
+          const left = isToFinalize ? leftOf(object, options.finalizationDeadline, clock) : undefined
+          const untilDeadline = left ?? Number.POSITIVE_INFINITY
+          const others = isDeleting ? (object.metadata.finalizers ?? []).filter(one => one !== finalizer) : []
+          if (isFinalized || left === 0) {
+            if (!isFinalized) {
+              abandon(runtime, done, inside)
+              await inside.letAllGo()
+            }
+            // Who has conditions of its own may want to show that they came to their end; and who waits for others, what it waits for.
+            const isTold = inside.wanted.length > 0 || inside.dropped.length > 0 || others.length > 0
+            const last = others.length > 0 ? standingHeld(inside, others) : standingOf(inside, waiting, done)
+            const told = isTold && (await writeStatus(runtime, kind, inside, last, clock))
             await removeFinalizer(client, kind, told || inside.current(), finalizer).catch(unlessGone)
             log.info({ path }, isFinalized ? 'finalized' : 'let go, though it could not be finalized')
             throttle.forget(uid)
             return
           }
-          if (isDeleting && !isToFinalize) return
-          const standing = standingOf(inside, done)
+          if (isDeleting && !isToFinalize) {
+            if (others.length > 0) await writeStatus(runtime, kind, inside, standingHeld(inside, others), clock)
+            return
+          }
+          const standing = standingOf(inside, waiting, done)
           await writeStatus(runtime, kind, inside, standing, clock)
           if (done.is !== 'error') {
             throttle.forget(uid)
             if (Object.keys(counters).some(code => isWorthTelling(code))) log.info({ path, ...counters }, 'reconciled')
-            const left = isToFinalize ? leftOf(object, options.finalizationDeadline, clock) : undefined
-            const requeueAfter = Math.min(
-              done.requeueAfter ?? Number.POSITIVE_INFINITY,
-              left ?? Number.POSITIVE_INFINITY,
-            )
+            const requeueAfter = Math.min(done.requeueAfter ?? Number.POSITIVE_INFINITY, untilDeadline)
             return Number.isFinite(requeueAfter) ? { requeueAfter } : undefined
           }
-          const failures = results.operations.filter(({ error }) => error !== undefined)
+          const failures = results.operations.filter(
+            ({ error }) => error !== undefined && !isPassing(error, inside.context.signal),
+          )
           const after = throttle.failed(
             uid,
             failures.map(({ on, error }) => ({ on, kind: errorKind(error) })),
           )
           const error = done.because?.error
-          throw new RetryAfter(error, Math.max(Math.min(after, done.requeueAfter ?? after), askedOf(error)))
+          throw new RetryAfter(error, Math.min(Math.max(after, askedOf(error)), untilDeadline))
         },
       }
     },
@@ -208,7 +228,7 @@ function abandon<C extends object>(
   { is, because }: Consolidated,
   { waits }: Inside<C>,
 ): void {
-  const why = is === 'error' ? messageOf(because?.error) : waits[0]?.message
+  const why = is === 'error' ? messageOf(because?.error) : (because?.note ?? waits[0]?.message)
   event(
     'Warning',
     'FinalizationAbandoned',
@@ -217,12 +237,21 @@ function abandon<C extends object>(
 }
 
 /** How things stand, in the words of conditions. Pure. */
-function standingOf<C extends object>({ context, waits, waiting }: Inside<C>, { is, because }: Consolidated): Standing {
+function standingOf<C extends object>(
+  inside: Inside<C>,
+  waiting: Inside<C>['waiting'],
+  { is, because }: Consolidated,
+): Standing {
+  const { context, waits } = inside
   const failed = { reason: reasonOf(because?.error), message: `${because?.on}: ${messageOf(because?.error)}` }
   if (context.isDeleting) {
-    return is === 'error'
-      ? { is: 'deleting', failed: true, reason: 'FinalizationFailed', message: failed.message }
-      : { is: 'deleting', failed: false, reason: 'Finalizing', message: 'It is being finalized.', ...waits[0] }
+    if (is === 'error') return { is: 'deleting', failed: true, reason: 'FinalizationFailed', message: failed.message }
+    const [held] = inside.held()
+    const why =
+      is === 'givenUp'
+        ? { reason: 'GivenUp', message: because?.note ?? '' }
+        : (waits[0] ?? (held === undefined ? {} : { reason: 'ChildHeld', message: held }))
+    return { is: 'deleting', failed: false, reason: 'Finalizing', message: 'It is being finalized.', ...why }
   }
   switch (is) {
     case 'givenUp':
@@ -237,9 +266,18 @@ function standingOf<C extends object>({ context, waits, waiting }: Inside<C>, { 
   }
 }
 
+/** Ours is done; a child or somebody else's finalizer still holds it. */
+function standingHeld<C extends object>(inside: Inside<C>, others: readonly string[]): Standing {
+  const [child] = inside.held()
+  return child === undefined
+    ? { is: 'deleting', failed: false, reason: 'Held', message: `It is held by the finalizer ${others.join(', ')}.` }
+    : { is: 'deleting', failed: false, reason: 'ChildHeld', message: child }
+}
+
 /** Trying again does not help until somebody changes something. */
 function isForAPerson(error: unknown): boolean {
-  return error instanceof TerminalError || (error instanceof ShipmateError && error.retry === 'never')
+  // What a hook has called off after a time of its own may be faster next time.
+  return error instanceof ShipmateError && error.retry === 'never' && error.code !== 'Aborted'
 }
 
 /** Let go already: the cache may show it a moment longer. */
@@ -262,7 +300,7 @@ function reasonOf(error: unknown): string {
 async function writeStatus<C extends object>(
   { client, object }: RuntimeContext<C>,
   kind: Kind<C>,
-  { context, wanted, current }: Inside<C>,
+  { context, wanted, dropped, current }: Inside<C>,
   standing: Standing,
   clock: Clock,
 ): Promise<Snapshot<C> | undefined> {
@@ -273,7 +311,7 @@ async function writeStatus<C extends object>(
   const conditions = withConditions(
     (before['conditions'] ?? []) as Condition[],
     [...wanted, ...conditionsFor(standing)],
-    { now, generation },
+    { now, generation, dropped },
   )
   // What was taken out of the draft goes.
   const gone = Object.fromEntries(
@@ -282,13 +320,24 @@ async function writeStatus<C extends object>(
       .map(key => [key, null]),
   )
   const status = { ...gone, ...draft, conditions, observedGeneration: generation }
+  // A list is written as a whole: who has added to it meanwhile must not lose that.
+  const isSame = hashOf(conditions) === hashOf(before['conditions'] ?? [])
+  const { resourceVersion } = current().metadata
   try {
     return await client.status(kind, current(), status as Parameters<typeof client.status<C>>[2], {
       fieldValidation: 'Strict',
+      ...(!isSame && { resourceVersion }),
     })
   } catch (error) {
-    // It went meanwhile: there is nobody to tell.
     if (!(error instanceof NotFound)) throw error
-    return undefined
+    const there = await client.live.find(kind, object.metadata)
+    // It went meanwhile: there is nobody to tell.
+    if (there?.metadata.uid !== object.metadata.uid) return undefined
+    throw new ShipmateError(
+      'Misuse',
+      `the status of ${kind.kind} cannot be written: its CRD has no status subresource (\`subresources: { status: {} }\`)`,
+      'never',
+      { cause: error },
+    )
   }
 }

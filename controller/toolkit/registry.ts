@@ -18,6 +18,8 @@ export interface Entry<C extends object> {
   /** As it is on the server; undefined if it is not there, or was not asked for yet. */
   peer: Snapshot | undefined
   isFetched: boolean
+  /** It was deleted in this reconciliation, so that nothing waits for it. */
+  isUnwished: boolean
   /** As it should be; undefined until it was mutated. */
   expected: Expected | undefined
 }

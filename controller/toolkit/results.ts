@@ -1,7 +1,7 @@
 /**
  * What one reconciliation did, as a stack of operations, and what follows from all of them together. Pure.
  *
- * Guarantees: the first error wins, whatever succeeds after it; giving up overrides errors; of all the times to come back that were asked for, the
+ * Guarantees: the first error that is for a person wins, whatever succeeds after it, and a passing one only where there is no other; giving up overrides errors; of all the times to come back that were asked for, the
  * shortest counts, and none is longer than six hours.
  */
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
@@ -31,6 +31,7 @@ export const operations = {
   FinalizationFailed: 'could not be finalized',
   StepFailed: 'failed',
   GivenUp: 'was given up',
+  ReadinessFailed: 'does not tell whether it is ready',
   ComeBack: 'is looked at again',
 } as const satisfies Record<string, string>
 
@@ -68,7 +69,8 @@ export interface Results {
 /** No time to come back is longer. */
 const longestRequeue = 6 * 3_600_000
 
-export function createResults(): Results {
+/** @param signal aborted when the reconciliation is called off */
+export function createResults(signal?: AbortSignal): Results {
   const done: Operation[] = []
   return {
     operations: done,
@@ -78,17 +80,18 @@ export function createResults(): Results {
       for (const { code } of done) counts[code] = (counts[code] ?? 0) + 1
       return counts
     },
-    consolidated: () => consolidate(done),
+    consolidated: () => consolidate(done, signal),
     toString: () => done.map(lineOf).join('\n'),
   }
 }
 
-export function consolidate(done: readonly Operation[]): Consolidated {
+export function consolidate(done: readonly Operation[], signal?: AbortSignal): Consolidated {
   const asked = done.flatMap(({ requeueAfter }) => (requeueAfter === undefined ? [] : [requeueAfter]))
   const requeueAfter = asked.length > 0 ? Math.min(longestRequeue, ...asked.map(ms => Math.max(ms, 0))) : undefined
   const givenUp = done.find(({ code }) => code === 'GivenUp')
   if (givenUp) return { is: 'givenUp', because: givenUp, requeueAfter }
-  const failed = done.find(({ error }) => error !== undefined)
+  const errors = done.filter(({ error }) => error !== undefined)
+  const failed = errors.find(({ error }) => !isPassing(error, signal)) ?? errors[0]
   if (failed) return { is: 'error', because: failed, requeueAfter }
   return { is: 'success', requeueAfter }
 }
@@ -99,12 +102,14 @@ export function errorKind(error: unknown): string {
   return error instanceof Error ? error.name : typeof error
 }
 
-/** Somebody was faster, or the work was called off: it is decided anew, and there is nothing to tell a person. */
-export function isPassing(error: unknown): boolean {
-  return (
-    error instanceof ShipmateError &&
-    (error.retry === 'fresh' || error.code === 'Aborted' || error.code === 'NotLeading')
-  )
+/**
+ * Somebody was faster, or the reconciliation was called off: it is decided anew, and there is nothing to tell a person. What a hook has called off itself is
+ * a failure like any other.
+ */
+export function isPassing(error: unknown, signal?: AbortSignal): boolean {
+  if (!(error instanceof ShipmateError)) return false
+  if (error.code === 'Aborted') return signal?.aborted ?? false
+  return error.retry === 'fresh' || error.code === 'NotLeading'
 }
 
 /** `Deployment sample: was created`, with the reason or the error behind it. */

@@ -39,7 +39,7 @@ const table: Table<Step, StepEvent> = {
 }
 
 /** The steps, as a table that can be looked at. */
-export const steps = machine(table)
+const steps = machine(table)
 
 export type Hook<C extends object> = (context: Context<C>) => Promise<void> | void
 
@@ -98,7 +98,7 @@ async function enter<C extends object>(
       await hooks.CRFinalizer?.(context)
       return void (await context.releaseAllResources())
     case 'ErrorManager':
-      if (isPassing(context.results.consolidated().because?.error)) return undefined
+      if (isPassing(context.results.consolidated().because?.error, context.signal)) return undefined
       return void (await hooks.ErrorManager?.(context))
     case 'GiveupManager':
       return void (await hooks.GiveupManager?.(context))

@@ -28,7 +28,7 @@ export interface Throttle {
   forget(uid: string): void
 }
 
-export const usualThrottle: Backoff = { first: 1000, longest: 600_000, jitter: 0.2 }
+const usualThrottle: Backoff = { first: 1000, longest: 600_000, jitter: 0.2 }
 
 interface Wait {
   /** How often it has failed, as far as that counts. */

@@ -117,6 +117,7 @@ export function createRuns(options: RunsOptions): Runs {
   let refusing: string | undefined
   let reserved: string | undefined
   let sweeping: Promise<void> = Promise.resolve()
+  let isSweepDue = false
 
   const known = (id: string): RunRecord => {
     const run = memory.runs.get(id)
@@ -458,11 +459,17 @@ export function createRuns(options: RunsOptions): Runs {
     if (!closing.signal.aborted) log.error({ err: error }, 'a run could not be ended')
   }
 
-  /** Drops what is beyond the bounds, one sweep at a time. */
+  /** Drops what is beyond the bounds, one sweep at a time; what ends meanwhile is left to the next. */
   function sweep(): void {
+    if (isSweepDue) return
+    isSweepDue = true
     sweeping = sweeping.then(async () => {
+      isSweepDue = false
       const ids = toDrop(memory.runs.values(), clock.now(), options.bounds ?? defaultBounds)
-      for (const run of ids.map(known)) await forget(run)
+      if (ids.length === 0) return
+      // All at once: their records share a sync.
+      await Promise.all(ids.map(id => forget(known(id))))
+      await emptyTrash(stateDir)
     })
     sweeping = sweeping.catch(error => log.warn({ err: error }, 'old runs could not be dropped'))
   }
@@ -479,7 +486,6 @@ export function createRuns(options: RunsOptions): Runs {
     } finally {
       if (forgetting.get(id) === going) forgetting.delete(id)
     }
-    await emptyTrash(stateDir)
   }
 
   let sweeper = clock.after(sweepEvery, function again() {
@@ -496,6 +502,7 @@ export function createRuns(options: RunsOptions): Runs {
       if (!isTerminal(run.phase))
         throw new Problem('InProgress', `The run ${id} is ${run.phase}; it is kept until that is decided.`)
       await forget(run)
+      await emptyTrash(stateDir)
     },
     cancel,
     settle,

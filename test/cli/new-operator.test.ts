@@ -58,6 +58,9 @@ test('takes a packed shipmate with it', async () => {
   const { dependencies } = JSON.parse(readFileSync(join(cwd, 'mc/package.json'), 'utf8'))
   expect(dependencies.shipmate).toBe('file:vendor/shipmate-1.tgz')
   expect(readFileSync(join(cwd, 'mc/vendor/shipmate-1.tgz'), 'utf8')).toBe('packed')
+  expect(readFileSync(join(cwd, 'mc/Dockerfile'), 'utf8')).toContain('\nCOPY vendor vendor\n')
+  await shipmate(['new', 'operator', 'published'], { cwd })
+  expect(readFileSync(join(cwd, 'published/Dockerfile'), 'utf8')).not.toContain('vendor')
 })
 
 test('once more changes nothing, and puts back what is missing', async () => {

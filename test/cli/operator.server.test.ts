@@ -263,7 +263,7 @@ describe('from an empty folder to a working resource', () => {
   })
 
   test('docs/cli.md has no command that was not run', () => {
-    // The image is built in operator.test.ts; npm install is what linking stands for, and deploy was not left to wait for a pod.
+    // The image is built in operator.node.test.ts; npm install is what linking stands for, and deploy was not left to wait for a pod.
     expect(documented.filter(line => !done.has(line))).toEqual(['npx shipmate operator image'])
   })
 })

@@ -1,7 +1,7 @@
 /**
  * The commands of a project, as far as they need no cluster: the setting that everything follows, the image.
  */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
@@ -105,6 +105,19 @@ describe('image', () => {
   test('is built with the one that was asked for', async () => {
     await operator('image --with buildah', tools(['docker', 'buildah'], ['docker', 'buildah']))
     expect(calls()).toEqual(['buildah build --isolation chroot --format docker --tag hello-operator:0.1.0 .'])
+  })
+
+  test.each([
+    ['docker', (file: string) => `docker save --output ${file} hello-operator:0.1.0`],
+    ['podman', (file: string) => `podman push hello-operator:0.1.0 docker-archive:${file}:hello-operator:0.1.0`],
+    ['buildah', (file: string) => `buildah push hello-operator:0.1.0 docker-archive:${file}:hello-operator:0.1.0`],
+  ])('is written to an archive with %s, under its own name, in the place of an older one', async (tool, call) => {
+    const file = join(cwd, 'image.tar')
+    writeFileSync(file, 'older')
+    const { status, stderr } = await operator(`image --with ${tool} --archive image.tar`, tools([tool], [tool]))
+    expect({ status, stderr }).toMatchObject({ status: 0 })
+    expect(calls().at(-1)).toBe(call(file))
+    expect(existsSync(file)).toBe(false)
   })
 
   test.each([

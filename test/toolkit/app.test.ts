@@ -21,7 +21,8 @@ const database = (spec: Database['spec']) =>
     metadata: { name: 'orders', namespace: 'shop' },
     spec,
   }) as Snapshot<Database>
-const wished = (spec: Database['spec']) => expectedOf(app, database(spec), 'x').object
+const wished = (spec: Database['spec']) =>
+  expectedOf(app, database(spec), { childFinalizer: 'x/child', maker: 'x' }).object
 
 it.each([
   ['Start', 'Create'],

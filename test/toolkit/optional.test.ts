@@ -3,6 +3,7 @@
  */
 import { Counter, Gauge } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Forbidden } from '../../controller/kube/errors.ts'
 import { type Kind, resourceOf, type Snapshot } from '../../controller/kube/kind.ts'
 import { ConfigMap } from '../../controller/kube/kinds.ts'
 import {
@@ -81,6 +82,28 @@ describe('a child of a kind that may be absent', () => {
     }
     await quiet()
     expect(operator.complaints.filter(({ msg }) => msg.startsWith('failed'))).toEqual([])
+  })
+
+  it('that is served and may not be read is named, and the rest goes on', async () => {
+    const operator = start()
+    let isServed = false
+    let isRefused = true
+    operator.meddle = (request, next) => {
+      const isRead = request.target.resource === 'gadgets' && request.method === 'GET'
+      if (isRead && isRefused && isServed) throw new Forbidden(403, request.target, { message: 'cannot list' })
+      return next(request)
+    }
+    await world.widget('a', 'one')
+    await world.until('a ready Widget', isReady)
+    isServed = true
+    world.server.serve(Gadget)
+    await quiet()
+    await world.change(ref, 'two')
+    await world.until('that it is told', () => condition('Ready')?.reason === 'KindUnread')
+    expect(condition('Ready')?.message).toContain('Gadget a')
+    isRefused = false
+    await world.until('the Gadget', () => find(Gadget)?.spec.value === 'two', 600_000)
+    await world.until('a ready Widget', isReady)
   })
 
   it('is put back like any other once it is there', async () => {

@@ -1,7 +1,14 @@
 import { expect, it } from 'vitest'
 import { defineKind } from '../../controller/kube/kind.ts'
 import { ConfigMap, Deployment } from '../../controller/kube/kinds.ts'
-import { advancedReconciler, mutable, rbacOf, rbacYaml, stepper } from '../../controller/toolkit/index.ts'
+import {
+  advancedReconciler,
+  basicReconciler,
+  mutable,
+  rbacOf,
+  rbacYaml,
+  stepper,
+} from '../../controller/toolkit/index.ts'
 
 interface Site {
   spec: { size: number }
@@ -51,6 +58,23 @@ it('a finalizer, pods and what the hooks do are added, each verb once', () => {
   expect(verbs('pods')).toEqual(['get', 'list', 'watch'])
   expect(verbs('pods/exec')).toEqual(['create'])
   expect(verbs('configmaps')).toEqual(['get', 'list', 'watch', 'create', 'patch', 'delete'])
+})
+
+it('one that only creates may not delete', () => {
+  const { rules } = rbacOf([basicReconciler(Site, { resources: [servers] })])
+  expect(rules.find(({ resources }) => resources.includes('deployments'))?.verbs).toEqual([
+    ...['get', 'list', 'watch', 'create', 'patch'],
+  ])
+})
+
+it('one that owns none of its children may not block the deletion of its owner', () => {
+  const free = mutable(Deployment, Site, { owner: false, mutateWithInitialData: () => ({}) })
+  expect(rulesOf({ resources: [free] }).rules.flatMap(({ resources }) => resources)).not.toContain('sites/finalizers')
+})
+
+it('one whose children are declared while it runs may put its finalizer on, as they may need one', () => {
+  const { rules } = rulesOf({ owns: [ConfigMap] })
+  expect(rules.find(({ resources }) => resources.includes('sites'))?.verbs).toContain('patch')
 })
 
 it('its lease is its own alone', () => {

@@ -5,7 +5,7 @@
  */
 import { shown } from '../../../shared/nearest.ts'
 import { typeName } from './describe.ts'
-import { type Crd, type CrdVersion, crdFileName } from './manifest.ts'
+import type { Crd, CrdVersion } from './manifest.ts'
 import { textOfPath } from './refuse.ts'
 import type { StructuralSchema } from './structural.ts'
 
@@ -35,7 +35,7 @@ export interface CrdFinding {
 }
 
 export interface CompareOptions {
-  /** The command that installs our CRD. Default `kubectl apply -f deploy/crds/FILE`. */
+  /** The command that installs our CRD. Default: that of a project that `shipmate new operator` made. */
   readonly command?: string | undefined
 }
 
@@ -56,10 +56,8 @@ export interface ClusterCrd {
     | undefined
 }
 
-/** The command that installs a CRD from the file that its kind's YAML is kept in. */
-function applyCommand(crd: Crd): string {
-  return `kubectl apply -f deploy/crds/${crdFileName({ group: crd.spec.group, plural: crd.spec.names.plural })}`
-}
+/** Applies what the definitions of the project say. */
+const installCommand = "npx shipmate operator install, in the operator's project"
 
 /** @param version the one that the operator uses */
 export function compareCrd(
@@ -69,7 +67,7 @@ export function compareCrd(
   options: CompareOptions = {},
 ): CrdFinding[] {
   const { name } = ours.metadata
-  const remedy = options.command ?? applyCommand(ours)
+  const remedy = options.command ?? installCommand
   const finding = (is: CrdDifference, message: string, more: Partial<CrdFinding> = {}): CrdFinding => ({
     ...{ is, message, remedy, blocks: true },
     ...more,

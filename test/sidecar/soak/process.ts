@@ -1,5 +1,5 @@
 /**
- * The agent as a real process, with what it costs: memory, descriptors, children. It and its runs end with the test.
+ * The agent as a real process, started as the image starts it, with what it costs: memory, descriptors, children. It and its runs end with the test.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { onTestFinished, vi } from 'vitest'
 import type { Run } from '../../../shared/protocol/schemas.ts'
 import { compileInit } from '../../../sidecar/init/compile.ts'
+import { nodeEnvironment, nodeFlags } from '../../../sidecar/install/launch.ts'
 import type { Bounds } from '../../../sidecar/runs/bounds.ts'
 import { type Came, call, type Sent } from '../../fixtures/sidecar-server.ts'
 
@@ -63,8 +64,9 @@ export async function start({ config, bounds, umask, ...options }: StartOptions)
   writeFileSync(file, JSON.stringify(config))
   const flags = ['--config', file, '--state-dir', stateDir, '--auth', 'none', '--drain-timeout', '2s']
   const listen = ['--listen', '127.0.0.1:0', '--public-listen', '127.0.0.1:0']
-  const child = spawn(process.execPath, ['--expose-gc', join(import.meta.dirname, 'entry.ts'), ...flags, ...listen], {
+  const child = spawn(process.execPath, [...nodeFlags, join(import.meta.dirname, 'entry.ts'), ...flags, ...listen], {
     env: {
+      ...nodeEnvironment,
       PATH: process.env.PATH,
       POD_UID: 'pod-uid',
       ...(hasInit && { SHIPMATE_INIT: program }),

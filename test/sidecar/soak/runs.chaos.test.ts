@@ -99,7 +99,9 @@ async function one(agent: AgentProcess, number: number): Promise<void> {
 /** What the agent has, once it is at rest. */
 async function held(agent: AgentProcess) {
   await expect.poll(() => agent.children(), { timeout: 10_000 }).toEqual([])
-  await expect.poll(() => readdirSync(join(agent.stateDir, 'runs')).length).toBeLessThanOrEqual(kept + atOnce)
+  await expect
+    .poll(() => readdirSync(join(agent.stateDir, 'runs')).length, { timeout: 10_000 })
+    .toBeLessThanOrEqual(kept + atOnce)
   return {
     memory: await agent.memory(),
     descriptors: agent.descriptors(),

@@ -25,7 +25,7 @@ const spec = {
 }
 const Memcached = define(z.object(spec))
 const name = 'memcacheds.cache.example.com'
-const remedy = 'kubectl apply -f deploy/crds/cache.example.com_memcacheds.yaml'
+const remedy = "npx shipmate operator install, in the operator's project"
 const compare = (theirs: ClusterCrd | undefined) => compareCrd(Memcached.crd(), 'v1', theirs)
 const found = (theirs: ClusterCrd) => compare(theirs).map(({ is, field, blocks }) => [is, field, blocks])
 const changed = (change: (crd: Crd) => void): Crd => {

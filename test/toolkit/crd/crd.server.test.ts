@@ -268,7 +268,7 @@ describe.skipIf(!kubeconfig)('CRDs, with a real API server', () => {
     expect(await checkCrd(client, Memcached)).toEqual([])
     const Absent = defineCustomResource({ group, version: 'v1', kind: 'Absent', spec: z.object({}) })
     expect(await checkCrd(client, Absent)).toMatchObject([
-      { is: 'Missing', remedy: expect.stringContaining('kubectl apply') },
+      { is: 'Missing', remedy: expect.stringContaining('shipmate operator install') },
     ])
   })
 
