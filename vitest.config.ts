@@ -2,6 +2,7 @@
  * The tests, by what they need. A file's name says it: `*.test.ts` needs Node alone, `*.server.test.ts` a real API server, `*.node.test.ts` a
  * cluster with a node, `*.chaos.test.ts` runs random schedules. What is not there is skipped, and the reporter says how to have it.
  */
+import { availableParallelism } from 'node:os'
 import { configDefaults, defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { needs } from './test/setup/needs.ts'
 
@@ -51,6 +52,8 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     reporters: ['default', './test/reporter.ts'],
+    // Most tests wait for processes and servers: two at once fit a machine with two cores.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     env: { SHIPMATE_SEED: seed ?? '1', SHIPMATE_SCHEDULES: schedules ?? (seed ? '1' : '20') },
     projects: kinds.map(
       ({ exclude = [], ...kind }): TestProjectConfiguration => ({
