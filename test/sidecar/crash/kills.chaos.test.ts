@@ -6,13 +6,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { initWithFaults } from '../../fixtures/sidecar-bundle.ts'
+import { bundleOf, initWithFaults } from '../../fixtures/sidecar-bundle.ts'
 import { createEffects, type Manners } from './actions.ts'
 import { kills, schedule } from './schedule.ts'
 
 const first = Number(process.env.SHIPMATE_SEED ?? 1)
 const schedules = Number(process.env.SHIPMATE_SCHEDULES ?? 20)
 const isThere = (await initWithFaults()) !== undefined
+// Made before the first schedule, whose time it would take.
+await bundleOf()
 /** Schedules at once. Each is a few processes that mostly wait. */
 const lanes = 3
 

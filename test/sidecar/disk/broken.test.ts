@@ -33,7 +33,7 @@ describe.skipIf(noBreakable)(
       expect((await agent.ask('GET', '/v1/state')).status).toBe(200)
 
       await agent.kill()
-      disk.repair()
+      await disk.repair()
       const next = await start({ config: config(elsewhere), stateDir: agent.stateDir })
       expect((await next.ended('begun')).phase).toMatch(/^(Succeeded|Unknown)$/)
       expect((await next.ask('GET', '/v1/runs/late')).json.code).toBe('UnknownRun')

@@ -1,7 +1,7 @@
 /**
  * Small disks that a test can fill, empty and break. They need root, and go with the test.
  */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   closeSync,
   existsSync,
@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { temporary } from '../soak/process.ts'
 
 export interface Volume {
@@ -40,7 +40,7 @@ export function volume(bytes = 4 * 1024 * 1024): Volume {
 }
 
 /** A disk that `abort` makes read-only, as the kernel does after an error. */
-export function breakable(): Volume & { abort(): void; repair(): void } {
+export function breakable(): Volume & { abort(): void; repair(): Promise<void> } {
   const folder = temporary()
   const image = join(folder, 'image')
   const path = join(folder, 'volume')
@@ -52,8 +52,9 @@ export function breakable(): Volume & { abort(): void; repair(): void } {
   return {
     ...fillable(path),
     abort: () => mount('-o', 'remount,abort', path),
-    repair() {
-      unmount(path)
+    /** Once nobody uses it any more: what is still open on it keeps it as it is. */
+    async repair() {
+      await expect.poll(() => spawnSync('umount', [path]).status, { timeout: 20_000 }).toBe(0)
       mount(...options)
     },
   }
