@@ -3,9 +3,9 @@
  * in the form in which the server keeps them. All but those that list pods are pure.
  */
 import type { CachedClient } from '../kube/cached.ts'
-import type { Applied, Frozen, ShapeOf, Snapshot } from '../kube/kind.ts'
+import type { Applied, ShapeOf, Snapshot } from '../kube/kind.ts'
 import { type DaemonSet, type Deployment, type Job, Pod, type Secret, type StatefulSet } from '../kube/kinds.ts'
-import { matcherOf } from '../kube/selector.ts'
+import { selects } from './pods.ts'
 
 type LiveStatefulSet = Snapshot<ShapeOf<typeof StatefulSet>>
 type LiveDeployment = Snapshot<ShapeOf<typeof Deployment>>
@@ -167,12 +167,11 @@ export async function listPods(
   const { kind, metadata, spec } = workload
   const { matchLabels, matchExpressions = [] } = spec?.selector ?? {}
   if (!matchLabels && matchExpressions.length === 0) return []
-  const matches = matcherOf(matchExpressions.map(selectorText).join(',')) ?? (() => false)
   const pods = await client.list(Pod, { namespace: metadata.namespace, labels: matchLabels ?? {} })
   return pods.filter(pod => {
     const controller = pod.metadata.ownerReferences?.find(owner => owner.controller)
     const isOwn = kind === 'Deployment' ? controller?.kind === 'ReplicaSet' : controller?.uid === metadata.uid
-    return isOwn && matches(pod.metadata.labels ?? {})
+    return isOwn && (matchExpressions.length === 0 || selects({ matchExpressions }, pod.metadata.labels))
   })
 }
 
@@ -183,14 +182,4 @@ export async function countRunning(
 ): Promise<number> {
   const pods = await listPods(client, workload)
   return pods.filter(({ metadata, status }) => status?.phase === 'Running' && !metadata.deletionTimestamp).length
-}
-
-function selectorText({
-  key,
-  operator,
-  values = [],
-}: Frozen<{ key: string; operator: string; values?: string[] | undefined }>): string {
-  if (operator === 'Exists') return key
-  if (operator === 'DoesNotExist') return `!${key}`
-  return `${key} ${operator === 'In' ? 'in' : 'notin'} (${values.join(',')})`
 }
