@@ -11,7 +11,7 @@ const mark = 'while [ ! -e "$1/go" ]; do sleep 0.05; done; echo "$SHIPMATE_RUN_I
 const config = (elsewhere: string) => ({
   actions: [{ name: 'mark', exec: { command: ['sh', '-c', mark, 'mark', elsewhere] }, timeout: '1m', shared: true }],
 })
-const options = { timeout: 60_000 }
+const options = { timeout: 120_000 }
 
 describe.skipIf(noBreakable)(
   `on a disk that becomes read-only${noBreakable ? ` (skipped: ${noBreakable})` : ''}`,

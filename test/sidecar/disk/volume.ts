@@ -11,6 +11,7 @@ import {
   statfsSync,
   statSync,
   truncateSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -52,10 +53,14 @@ export function breakable(): Volume & { abort(): void; repair(): Promise<void> }
   return {
     ...fillable(path),
     abort: () => mount('-o', 'remount,abort', path),
-    /** Once nobody uses it any more: what is still open on it keeps it as it is. */
+    /** Once nobody uses it any more: what is open on it, or a mount namespace that another test took a copy of it into, keeps it as it is. */
     async repair() {
-      await expect.poll(() => spawnSync('umount', [path]).status, { timeout: 20_000 }).toBe(0)
-      mount(...options)
+      const mounts = () => {
+        if (spawnSync('umount', [path]).status !== 0) return false
+        mount(...options)
+        return isWritable(path)
+      }
+      await expect.poll(mounts, { timeout: 60_000, interval: 200 }).toBe(true)
     },
   }
 }
@@ -84,6 +89,15 @@ function writes(file: number, bytes: Buffer): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOSPC') return false
     throw error
+  }
+}
+
+function isWritable(path: string): boolean {
+  try {
+    writeFileSync(join(path, 'written'), '', { flush: true })
+    return true
+  } catch {
+    return false
   }
 }
 

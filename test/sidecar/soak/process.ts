@@ -80,13 +80,12 @@ export async function start({ config, bounds, umask, ...options }: StartOptions)
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', text => (output += text))
   const kill = () => ended(child, 'SIGKILL').then(() => undefined)
   onTestFinished(kill)
-  const place = await vi
+  const told = await vi
     .waitFor(
       () => {
-        if (child.exitCode !== null) throw new Error(`the agent has ended:\n${output}`)
         const line = /^.*"msg":"listening".*$/m.exec(output)?.[0]
-        if (line === undefined) throw new Error(`the agent does not listen:\n${output}`)
-        return JSON.parse(line) as { api: string; public: string }
+        if (line === undefined && child.exitCode === null) throw new Error(`the agent does not listen:\n${output}`)
+        return line
       },
       { timeout: 20_000 },
     )
@@ -94,6 +93,8 @@ export async function start({ config, bounds, umask, ...options }: StartOptions)
       child.kill('SIGKILL')
       throw error
     })
+  if (told === undefined) throw new Error(`the agent has ended:\n${output}`)
+  const place = JSON.parse(told) as { api: string; public: string }
   const [port, publicPort] = [portOf(place.api), portOf(place.public)]
   const kept = new Agent({ keepAlive: true, maxSockets: 32 })
   onTestFinished(() => kept.destroy())
