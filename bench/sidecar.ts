@@ -1,8 +1,7 @@
 // npm run bench:sidecar: the agent as it runs in its image beside a bare node:http server on the same Node, in one run. Says what was
 // measured, of what the memory is made, and whether the agent meets the bar.
 
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { availableParallelism, cpus } from 'node:os'
+import { mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { createKeeper } from '../test/fixtures/keeper.ts'
 import { main } from './main.ts'
@@ -14,6 +13,7 @@ import { figuresTable, memoryTable } from './sidecar/table.ts'
 import { type AllFigures, runTrial, type Surroundings } from './sidecar/trial.ts'
 import { medianOf } from './statistics.ts'
 import { verdictTable } from './table.ts'
+import { writeJson } from './turns.ts'
 
 await main({ readOptions, help, bench })
 
@@ -57,9 +57,6 @@ async function bench(options: BenchOptions, load: number): Promise<number> {
   console.log(`bare: a node:http server, CommonJS, Node's default flags; its run is a spawn of the same program, without HTTP
 agent: dist/agent.cjs under shipmate-init with the flags of the image, --auth none, five exec probes every 2 s
 agent-mtls: the same with mTLS, a signed configuration and a fence in each PUT`)
-  if (options.json !== undefined) {
-    const machine = { cpu: cpus()[0]?.model, cores: availableParallelism(), load, node: process.version }
-    writeFileSync(options.json, `${JSON.stringify({ machine, options, trials, flags, verdicts }, null, 2)}\n`)
-  }
+  writeJson(options.json, load, { options, trials, flags, verdicts })
   return 0
 }

@@ -1,28 +1,20 @@
 // One program's trial on N Widgets in a namespace of its own: from cold to converged, then changes, repairs and quiet
 // with the warm process, then a restart. Every program goes through the same steps, observed in the same way.
 
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { openSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiServer } from '../test/fixtures/apiserver.ts'
+import type { AuditEntry } from '../test/fixtures/audit.ts'
 import type { Keeper } from '../test/fixtures/keeper.ts'
 import { type Api, configMapsPath, widgetsPath } from './api.ts'
 import { type Observer, observe } from './observer.ts'
-import { cpuSeconds, peakMegabytes } from './process.ts'
 import { countRequests, type RequestCount } from './requests.ts'
+import { type ProgramOptions, type Running, start } from './running.ts'
 import { percentile } from './statistics.ts'
 import { createWidgets, deleteAll, widgetName } from './widgets.ts'
 
-export interface TrialOptions {
-  name: string
-  command: [string, ...string[]]
+export interface TrialOptions extends Omit<ProgramOptions, 'user' | 'kubeconfig'> {
   isController: boolean
-  namespace: string
-  /** Where the program's output goes. */
-  logFile: string
   n: number
-  concurrency: number
   /** How many Widgets are changed, one after the other. */
   changes: number
   /** Time between two changes, in ms. */
@@ -58,7 +50,7 @@ export async function runTrial(server: ApiServer, api: Api, keeper: Keeper, opti
   const kubeconfig = await server.kubeconfigFor({ name: user, group: 'system:masters' })
   await createWidgets(api, namespace, n)
   await using observer = await observe(api, namespace)
-  const startProgram = () => start(keeper, options, kubeconfig)
+  const startProgram = () => start(server, keeper, { ...options, user, kubeconfig })
   const limit = 60_000 + n * 50
   let running: Running | undefined
 
@@ -69,11 +61,11 @@ export async function runTrial(server: ApiServer, api: Api, keeper: Keeper, opti
       running,
       observer.until(() => observer.right === n, limit, `${name} converges`),
     )
-    await settled(server, user, running, 0)
+    await settled(running)
     const figures: Figures = {
       cold: (converged - spawned) / 1_000,
-      cpu: cpuSeconds(running.pid),
-      rss: peakMegabytes(running.pid),
+      cpu: running.cpu(),
+      rss: running.peak(),
       requests: countRequests(await server.requests({ user })),
     }
     if (!options.isController) return figures
@@ -81,63 +73,23 @@ export async function runTrial(server: ApiServer, api: Api, keeper: Keeper, opti
     const changed = await race(running, changeWidgets(api, observer, options))
     figures.change = { p50: percentile(changed, 50), p99: percentile(changed, 99), max: percentile(changed, 100) }
     figures.repair = await race(running, damageChildren(api, observer, options))
-    await settled(server, user, running, 0)
+    await settled(running)
     if (options.idle > 0) figures.idle = await race(running, watchIdle(server, user, options.idle))
-    figures.rss = Math.max(figures.rss, peakMegabytes(running.pid))
+    figures.rss = Math.max(figures.rss, running.peak())
     await running.stop()
 
     const restarted = Date.now()
     running = startProgram()
-    await settled(server, user, running, restarted)
+    await settled(running, restarted)
     figures.restart = {
       ...countRequests(await server.requests({ user, since: restarted })),
-      cpu: cpuSeconds(running.pid),
+      cpu: running.cpu(),
     }
-    figures.rss = Math.max(figures.rss, peakMegabytes(running.pid))
+    figures.rss = Math.max(figures.rss, running.peak())
     return figures
   } finally {
     await running?.stop()
     await deleteAll(api, namespace)
-  }
-}
-
-interface Running {
-  pid: number
-  /** Rejects when the program ends by itself. */
-  ended: Promise<never>
-  /** SIGTERM, and SIGKILL to what is still there after 30 s. */
-  stop(): Promise<void>
-}
-
-function start(keeper: Keeper, options: TrialOptions, kubeconfig: string): Running {
-  const [command, ...args] = options.command
-  const log = openSync(options.logFile, 'a')
-  const child: ChildProcess = keeper.spawn(command, args, {
-    stdio: ['ignore', log, log],
-    env: {
-      ...process.env,
-      KUBECONFIG: kubeconfig,
-      BENCH_NAMESPACE: options.namespace,
-      BENCH_CONCURRENCY: String(options.concurrency),
-    },
-  })
-  let isStopping = false
-  const exit = once(child, 'exit').catch((error: Error) => [error.message, null])
-  const ended = exit.then(([code, signal]) => {
-    if (isStopping) return new Promise<never>(() => {})
-    throw new Error(`${options.name} ended by itself (${signal ?? code}); see ${options.logFile}`)
-  })
-  ended.catch(() => {})
-  return {
-    pid: child.pid ?? 0,
-    ended,
-    async stop() {
-      isStopping = true
-      child.kill('SIGTERM')
-      const timer = setTimeout(() => child.kill('SIGKILL'), 30_000)
-      await exit
-      clearTimeout(timer)
-    },
   }
 }
 
@@ -148,22 +100,12 @@ const sample = (n: number, count: number) =>
   Array.from({ length: Math.min(n, count) }, (_, i) => widgetName(Math.floor((i * n) / Math.min(n, count))))
 
 /** Waits until the program watches both kinds (if asked to since a time) and has neither asked nor worked for 2 s. */
-async function settled(server: ApiServer, user: string, program: Running, watchesSince: number): Promise<void> {
-  const deadline = Date.now() + 120_000
-  let seen = { requests: -1, cpu: -1, at: 0 }
-  for (;;) {
-    const entries = await server.requests({ user })
-    const cpu = cpuSeconds(program.pid)
-    const watched = new Set(
-      entries.filter(({ verb, at }) => verb === 'watch' && at >= watchesSince).map(({ resource }) => resource),
-    )
-    // An idle runtime's own timers may take a tick or two.
-    const isQuiet = entries.length === seen.requests && cpu - seen.cpu <= 0.05
-    if (!isQuiet) seen = { requests: entries.length, cpu, at: Date.now() }
-    else if (Date.now() - seen.at >= 2_000 && (watchesSince === 0 || watched.size >= 2)) return
-    if (Date.now() > deadline) throw new Error(`${user} is not quiet after 120 s`)
-    await race(program, sleep(200))
-  }
+function settled(program: Running, watchesSince = 0): Promise<void> {
+  const isWatching = (entries: AuditEntry[]) =>
+    watchesSince === 0 ||
+    new Set(entries.filter(({ verb, at }) => verb === 'watch' && at >= watchesSince).map(({ resource }) => resource))
+      .size >= 2
+  return program.quiet({ time: 2_000, slack: 0.05, limit: 120_000, holds: isWatching })
 }
 
 async function changeWidgets(api: Api, observer: Observer, options: TrialOptions): Promise<number[]> {

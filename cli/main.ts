@@ -68,6 +68,10 @@ const commands: Readonly<Record<string, Listed>> = {
       rbac: { summary: 'what the operators of a file may do, no wider', load: () => import('./commands/gen-rbac.ts') },
     },
   },
+  controller: {
+    summary: 'look after apps on the cluster, until it is stopped',
+    load: () => import('./commands/controller.ts'),
+  },
   sidecar: { summary: 'the agent beside an application' },
   'install-agent': { summary: "copy the agent into a folder, for an image of the application's own" },
 }

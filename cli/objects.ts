@@ -199,11 +199,18 @@ function withoutTimes({ metadata, ...rest }: Live): string {
   return JSON.stringify({ ...rest, metadata: others })
 }
 
-function nameOf({ kind, object }: Pick<Manifest, 'kind' | 'object'>): string {
+/** An object by its kind and place. */
+interface Named {
+  readonly kind: Kind
+  readonly object: Parameters<typeof refOf>[0]
+}
+
+function nameOf({ kind, object }: Named): string {
   return `${kind.kind} ${keyOf(refOf(object))}`
 }
 
-function tell(one: Pick<Manifest, 'kind' | 'object'>, is: string): void {
+/** Says what became of an object. */
+export function tell(one: Named, is: string): void {
   process.stdout.write(`${nameOf(one)} ${is}\n`)
 }
 

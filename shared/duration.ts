@@ -5,8 +5,9 @@
  */
 const units = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
 
-/** One or more numbers with units, largest unit first, each at most once. */
-export const durationPattern = /^(?=\d)(?:\d+h)?(?:\d+m(?!s))?(?:\d+(?:\.\d{1,3})?s)?(?:\d+ms)?$/
+/** One or more numbers with units, largest unit first, each at most once. Without look-ahead, which the API server does not have. */
+export const durationPattern =
+  /^(\d+h(\d+m)?(\d+(\.\d{1,3})?s)?(\d+ms)?|\d+m(\d+(\.\d{1,3})?s)?(\d+ms)?|\d+(\.\d{1,3})?s(\d+ms)?|\d+ms)$/
 
 /** Milliseconds, or undefined for what is not a duration. */
 export function parseDuration(text: string): number | undefined {

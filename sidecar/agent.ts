@@ -293,6 +293,6 @@ function viewOfAction(action: Action): ActionView {
 
 /** `adopt` only where a process can be known again. */
 function features(): string[] {
-  const all = ['actions', 'cancel', 'events', 'fence', 'logs', 'prestop', 'settle', 'steps', 'verify']
+  const all = ['actions', 'annul', 'cancel', 'events', 'fence', 'logs', 'prestop', 'settle', 'steps', 'verify']
   return ownIdentity().boot === '' ? all : ['adopt', ...all]
 }

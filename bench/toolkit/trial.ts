@@ -6,7 +6,8 @@ import type { ApiServer } from '../../test/fixtures/apiserver.ts'
 import type { Keeper } from '../../test/fixtures/keeper.ts'
 import type { Api } from '../api.ts'
 import { countRequests } from '../requests.ts'
-import { type ProgramOptions, type Running, start } from './program.ts'
+import type { ProgramOptions } from '../running.ts'
+import { type Reconciling, startReconciling } from './program.ts'
 import { changeStacks, createStacks, deleteAll, touchStacks, whatIsWrong } from './stacks.ts'
 
 export interface TrialOptions extends Omit<ProgramOptions, 'user' | 'kubeconfig'> {
@@ -45,18 +46,18 @@ export async function runTrial(server: ApiServer, api: Api, keeper: Keeper, opti
   const user = `bench-${namespace}`
   const kubeconfig = await server.kubeconfigFor({ name: user, group: 'system:masters' })
   await createStacks(api, namespace, n)
-  const started = () => start(server, keeper, { ...options, user, kubeconfig })
-  let running: Running | undefined
+  const started = () => startReconciling(server, keeper, { ...options, user, kubeconfig })
+  let running: Reconciling | undefined
 
   /** @param least how many reconciliations it takes at the least */
-  async function costOf(program: Running, least: number, work: () => Promise<void>): Promise<Cost> {
+  async function costOf(program: Reconciling, least: number, work: () => Promise<void>): Promise<Cost> {
     const before = { since: Date.now(), cpu: program.cpu(), reconciliations: await program.reconciled() }
     await work()
     await program.settled(before.reconciliations + least)
     return costSince(program, before)
   }
 
-  async function costSince(program: Running, before: { since: number; cpu: number; reconciliations: number }) {
+  async function costSince(program: Reconciling, before: { since: number; cpu: number; reconciliations: number }) {
     const cpu = program.cpu() - before.cpu
     const count = countRequests(await server.requests({ user, since: before.since }))
     return {
@@ -68,7 +69,7 @@ export async function runTrial(server: ApiServer, api: Api, keeper: Keeper, opti
     }
   }
 
-  async function converged(program: Running): Promise<void> {
+  async function converged(program: Reconciling): Promise<void> {
     for (const deadline = Date.now() + 300_000; ; await sleep(500)) {
       const wrong = await whatIsWrong(api, namespace, n)
       if (wrong === undefined) return

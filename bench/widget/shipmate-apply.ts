@@ -3,27 +3,13 @@
  *
  * A server takes longer to apply than to create, as it keeps account of every field; that is what the difference to shipmate.ts shows.
  */
-import { ConfigMap, defineKind } from 'shipmate/kube'
-import { createManager } from 'shipmate/runtime'
+import { ConfigMap } from 'shipmate/kube'
+import { controller, manager, Widget } from './manager.ts'
 
-interface Widget {
-  spec: { value: string }
-  status?: { observedValue?: string }
-}
-
-const Widget = defineKind<Widget>({ group: 'bench.example.com', version: 'v1', kind: 'Widget' })
-
-const manager = createManager({
-  name: 'widget-shipmate',
-  namespaces: process.env.BENCH_NAMESPACE ? [process.env.BENCH_NAMESPACE] : undefined,
+controller.reconcile(async ({ object, client }) => {
+  const { name } = object.metadata
+  const { value } = object.spec
+  await client.apply(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
+  await client.status(Widget, object, { observedValue: value })
 })
-manager
-  .controller(Widget, { concurrency: Number(process.env.BENCH_CONCURRENCY ?? 10) })
-  .owns(ConfigMap)
-  .reconcile(async ({ object, client }) => {
-    const { name } = object.metadata
-    const { value } = object.spec
-    await client.apply(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
-    await client.status(Widget, object, { observedValue: value })
-  })
 await manager.start()

@@ -4,29 +4,15 @@
  * The same writes as the Go program beside it (create, update, status), so that what is compared is the runtimes; shipmate-apply.ts does
  * the same by server-side apply.
  */
-import { ConfigMap, defineKind } from 'shipmate/kube'
-import { createManager } from 'shipmate/runtime'
+import { ConfigMap } from 'shipmate/kube'
+import { controller, manager, Widget } from './manager.ts'
 
-interface Widget {
-  spec: { value: string }
-  status?: { observedValue?: string }
-}
-
-const Widget = defineKind<Widget>({ group: 'bench.example.com', version: 'v1', kind: 'Widget' })
-
-const manager = createManager({
-  name: 'widget-shipmate',
-  namespaces: process.env.BENCH_NAMESPACE ? [process.env.BENCH_NAMESPACE] : undefined,
+controller.reconcile(async ({ object, client }) => {
+  const { name } = object.metadata
+  const { value } = object.spec
+  const known = await client.find(ConfigMap, object.metadata)
+  if (!known) await client.create(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
+  else if (known.data?.['value'] !== value) await client.update(ConfigMap, { ...known, data: { value } })
+  await client.status(Widget, object, { observedValue: value })
 })
-manager
-  .controller(Widget, { concurrency: Number(process.env.BENCH_CONCURRENCY ?? 10) })
-  .owns(ConfigMap)
-  .reconcile(async ({ object, client }) => {
-    const { name } = object.metadata
-    const { value } = object.spec
-    const known = await client.find(ConfigMap, object.metadata)
-    if (!known) await client.create(ConfigMap, { metadata: { name }, data: { value } }, { owner: object })
-    else if (known.data?.['value'] !== value) await client.update(ConfigMap, { ...known, data: { value } })
-    await client.status(Widget, object, { observedValue: value })
-  })
 await manager.start()

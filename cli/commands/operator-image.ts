@@ -1,8 +1,10 @@
 /**
  * `shipmate operator image`: the image that shipmate.yaml names, built from the project's Dockerfile with the first of docker, podman and buildah that works.
+ *
+ * A Dockerfile that installs by the lock file (`npm ci`) needs one: where there is none yet, npm makes it, without installing anything.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
@@ -49,18 +51,20 @@ export function define(command: Command): void {
     .option('--archive <FILE>', 'write it to a file too, for nodes that pull from no registry')
     .action(async (options: Options) => {
       const { folder, image } = readProject()
-      if (!existsSync(join(folder, 'Dockerfile'))) throw new Failure(`there is no Dockerfile in ${folder}`)
+      const dockerfile = join(folder, 'Dockerfile')
+      if (!existsSync(dockerfile)) throw new Failure(`there is no Dockerfile in ${folder}`)
       const tool = options.with ?? firstThatWorks()
+      if (/\bnpm ci\b/.test(readFileSync(dockerfile, 'utf8'))) await lock(folder)
       const args = options.buildArg.flatMap(one => ['--build-arg', one])
       process.stderr.write(`building ${image} with ${tool}\n`)
-      await run(tool, [...tools[tool].build, ...args, '--tag', image, '.'], folder)
+      await build(tool, [...tools[tool].build, ...args, '--tag', image, '.'], folder)
       if (options.archive !== undefined) {
         const file = resolve(options.archive)
         // Not every tool overwrites one.
         await rm(file, { force: true })
-        await run(tool, tools[tool].save(image, file), folder)
+        await build(tool, tools[tool].save(image, file), folder)
       }
-      if (options.push) await run(tool, ['push', image], folder)
+      if (options.push) await build(tool, ['push', image], folder)
       process.stdout.write(`${image}\n`)
     })
 }
@@ -72,14 +76,25 @@ function firstThatWorks(): Tool {
   return found
 }
 
+async function lock(folder: string): Promise<void> {
+  if (['package-lock.json', 'npm-shrinkwrap.json'].some(file => existsSync(join(folder, file)))) return
+  process.stderr.write('making package-lock.json, which says what the image gets: keep it with the sources\n')
+  const args = ['install', '--package-lock-only', '--no-audit', '--no-fund']
+  await run('npm', args, folder, 'npm cannot be started: install it, or make package-lock.json elsewhere')
+}
+
+function build(tool: Tool, args: readonly string[], folder: string): Promise<void> {
+  return run(tool, args, folder, `${tool} cannot be started: install it, or leave --with out`)
+}
+
 /** What it prints is no answer of ours: it goes to stderr. */
-async function run(tool: Tool, args: readonly string[], cwd: string): Promise<void> {
-  const child = spawn(tool, args, { cwd, stdio: ['ignore', process.stderr, process.stderr] })
+async function run(program: string, args: readonly string[], cwd: string, absent: string): Promise<void> {
+  const child = spawn(program, args, { cwd, stdio: ['ignore', process.stderr, process.stderr] })
   const status = await new Promise<number>((resolve, reject) => {
-    child.once('error', () => reject(new Failure(`${tool} cannot be started: install it, or leave --with out`)))
+    child.once('error', () => reject(new Failure(absent)))
     child.once('close', code => resolve(code ?? 1))
   })
-  if (status !== 0) throw new Failure(`${tool} ${args[0]} failed, with exit code ${status}`)
+  if (status !== 0) throw new Failure(`${program} ${args[0]} failed, with exit code ${status}`)
 }
 
 function collect(one: string, before: string[]): string[] {

@@ -1,8 +1,9 @@
 /**
- * `shipmate operator undeploy`: the operator goes, with its account and roles. Its definitions, custom resources and namespace stay.
+ * `shipmate operator undeploy`: the operator goes, with its lease, its account and roles. Its definitions, custom resources and namespace stay.
  */
 import type { Command } from 'commander'
 import { type ClusterOptions, withCluster, withClusterOptions } from '../cluster.ts'
+import { removeLease } from '../lease.ts'
 import { customResourcesOf } from '../leftovers.ts'
 import { accountOf, deploymentOf } from '../manifests.ts'
 import { type ApplyingOptions, removeAll, untilNoPods } from '../objects.ts'
@@ -18,6 +19,7 @@ export function define(command: Command): void {
         await removeAll(client, project, [deploymentOf(project)], options)
         // Until its last pod has gone it works, and releases its lease: with its account.
         if (!options.dryRun) await untilNoPods(client, project, 60_000)
+        await removeLease(client, { name: exported.lease, namespace: project.namespace }, options)
         await removeAll(client, project, accountOf(project, exported), options)
         const finalizers = exported.operators.map(({ finalizer }) => finalizer)
         for (const definition of exported.definitions) {

@@ -10,6 +10,7 @@ import { isApplied, mergePatchOf } from './applied.ts'
 import type { Cache } from './cache.ts'
 import type { ApplyOptions, Client, DeleteOptions, ListOptions, Patch, WriteOptions } from './client.ts'
 import { NotFound } from './errors.ts'
+import type { Informer } from './informer.ts'
 import {
   type Applied,
   apiVersionOf,
@@ -25,6 +26,7 @@ import {
   type Wire,
 } from './kind.ts'
 import { frozen } from './store.ts'
+import { formerOwners, takenOver } from './takeover.ts'
 import type { Labels } from './url.ts'
 
 export interface CachedOptions {
@@ -57,6 +59,16 @@ export interface LastWish {
   readonly isLastWish?: boolean | undefined
 }
 
+export interface SameObject {
+  /** Write only if the object of that name is this one; else it is a Conflict. Default: whichever it is. */
+  readonly uid?: string | undefined
+}
+
+export interface AsNew {
+  /** Only if there is none: else Conflict, and what is there stays as it is. Default false. */
+  readonly isNew?: boolean | undefined
+}
+
 export interface AtVersion {
   /** Write only if this is still its version; else it is a Conflict. Default: whatever its version is. */
   readonly resourceVersion?: string | undefined
@@ -68,17 +80,37 @@ export class CachedClient {
   readonly #cache: Cache
   readonly #remembered: Remembered
   readonly #options: CachedOptions
+  /** Names under which it has applied before. */
+  readonly #former: readonly string[]
 
-  constructor(live: Client, cache: Cache, remembered = new Remembered(), options: CachedOptions = {}) {
+  constructor(
+    live: Client,
+    cache: Cache,
+    remembered = new Remembered(),
+    options: CachedOptions = {},
+    former: readonly string[] = [],
+  ) {
     this.live = live
     this.#cache = cache
     this.#remembered = remembered
     this.#options = options
+    this.#former = former
   }
 
   /** The same client, for one piece of work. */
   with(options: CachedOptions): CachedClient {
-    return new CachedClient(this.live, this.#cache, this.#remembered, options)
+    return new CachedClient(this.live, this.#cache, this.#remembered, options, this.#former)
+  }
+
+  /** The same client, writing under another name. @param former names under which it has applied before: their fields are taken over with the next apply */
+  as(fieldManager: string, former: readonly string[] = []): CachedClient {
+    const others = former.filter(name => name !== fieldManager)
+    return new CachedClient(this.live.as(fieldManager), this.#cache, this.#remembered, this.#options, others)
+  }
+
+  /** The name under which it applies, and those under which it has. */
+  get fieldManagers(): readonly string[] {
+    return [this.live.fieldManager, ...this.#former]
   }
 
   async get<T extends object>(kind: Kind<T>, ref: Ref): Promise<Snapshot<T>> {
@@ -93,6 +125,7 @@ export class CachedClient {
     const place = this.#place(kind, ref)
     const informer = this.#cache.peek(kind)
     if (informer?.hasSynced && informer.watches(place.namespace)) return informer.get(place)
+    if (informer?.watches(place.namespace)) refuseUnreadable(informer)
     return snapshot(await this.live.find(kind, place, { signal: this.#options.signal }))
   }
 
@@ -102,6 +135,7 @@ export class CachedClient {
   ): Promise<Snapshot<T>[]> {
     const informer = this.#cache.peek(kind)
     if (informer?.hasSynced && informer.watches(options.namespace)) return informer.list(options)
+    if (informer?.watches(options.namespace)) refuseUnreadable(informer)
     const listOptions: ListOptions = { ...options, signal: this.#options.signal }
     return (await this.live.list(kind, listOptions)).map(object => snapshot(object))
   }
@@ -169,21 +203,53 @@ export class CachedClient {
   async apply<T extends object>(
     kind: Kind<T>,
     object: Applied<T>,
-    { isLastWish = false, ...options }: ApplyOptions & Owned & LastWish = {},
+    { isLastWish = false, isNew = false, uid, ...options }: ApplyOptions & Owned & LastWish & SameObject & AsNew = {},
   ): Promise<Snapshot<T>> {
     const wished = this.#here(kind, owned(kind, object, options.owner))
     const manager = options.fieldManager ?? this.live.fieldManager
-    const known = options.subresource || options.dryRun ? undefined : this.#known(kind, wished.metadata as Ref)
+    const cached = options.subresource || options.dryRun ? undefined : this.#known(kind, wished.metadata as Ref)
+    const isOwnName = manager === this.live.fieldManager
+    const known = cached && isOwnName && !isNew ? await this.#takeOver(kind, cached) : cached
     if (
       known &&
+      !isNew &&
+      (uid === undefined || uid === known.metadata.uid) &&
       (isApplied(wished, known, manager, isLastWish) || this.#remembered.has(kind, known, [manager, wished]))
     )
-      return known
-    const live = await this.live.apply(kind, wished, this.#call(options))
+      return isOwnName ? this.#giveUp(kind, known) : known
+    // No object has version 1: an apply of that creates, or is a Conflict.
+    const precondition = { ...(uid !== undefined && { uid }), ...(isNew && { resourceVersion: '1' }) }
+    const sent = { ...wished, metadata: { ...wished.metadata, ...precondition } }
+    const live = await this.live.apply(kind, sent, this.#call(options))
     // The server keeps some values in its own way ("1000m" is "1"): that this wish leads to this version is worth remembering.
     if (!options.dryRun && !options.subresource && !isApplied(wished, live, manager))
       this.#remembered.add(kind, live, [manager, wished])
-    return this.#wrote('apply', kind, known, live, options)
+    const written = this.#wrote('apply', kind, known, live, options)
+    return cached && isOwnName ? this.#giveUp(kind, written) : written
+  }
+
+  /** Makes ours what we applied under former names, so that what is no longer wished of it goes. No request where there is nothing of the kind. */
+  async #takeOver<T extends object>(kind: Kind<T>, known: Snapshot<T>): Promise<Snapshot<T>> {
+    if (formerOwners(known, this.#former).length === 0) return known
+    // The cache keeps our own entries alone; the list is written as a whole.
+    const live = await this.live.find(kind, known.metadata, this.#call({}))
+    const managedFields = live && takenOver(live, this.live.fieldManager, this.#former)
+    if (!live || !managedFields) return known
+    const { uid, resourceVersion } = live.metadata
+    const merge = { metadata: { uid, resourceVersion, managedFields } }
+    return this.#wrote('patch', kind, known, await this.live.patch(kind, live.metadata, { merge }, this.#call({})), {})
+  }
+
+  /** Gives up what former names still own: what they applied in another version of the API cannot be moved, but by now whatever is wished is ours. */
+  async #giveUp<T extends object>(kind: Kind<T>, known: Snapshot<T>): Promise<Snapshot<T>> {
+    let last = known
+    for (const fieldManager of formerOwners(known, this.#former)) {
+      const { name, namespace, uid, resourceVersion } = last.metadata
+      const nothing = { metadata: { name, namespace, uid, resourceVersion } } as unknown as Applied<T>
+      const live = await this.live.apply(kind, nothing, this.#call({ fieldManager }))
+      last = this.#wrote('apply', kind, last, live, {})
+    }
+    return last
   }
 
   /**
@@ -265,8 +331,9 @@ export class CachedClient {
     const informer = this.#cache.peek(kind)
     if (!informer)
       throw new ShipmateError('Misuse', `${kind.kind} is not watched: declare it with owns or watches`, 'never')
-    if (!this.isRead(kind)) throw new ShipmateError('Unavailable', `${kind.kind} has not been read yet`, 'later')
-    return informer
+    if (this.isRead(kind)) return informer
+    refuseUnreadable(informer)
+    throw new ShipmateError('Unavailable', `${kind.kind} has not been read yet`, 'later')
   }
 
   #place(kind: Kind, ref: Ref): Ref {
@@ -321,6 +388,12 @@ function snapshot<T extends object>(live: Live<T>): Snapshot<T>
 function snapshot<T extends object>(live: Live<T> | undefined): Snapshot<T> | undefined
 function snapshot(live: Live | undefined) {
   return live && frozen(live)
+}
+
+/** What may not be watched is not asked for one by one either: that would only look as if it worked. */
+function refuseUnreadable({ kind, missingRule }: Pick<Informer<object>, 'kind' | 'missingRule'>): void {
+  if (missingRule === undefined) return
+  throw new ShipmateError('Forbidden', `${kind.kind} may not be read; the missing rule is ${missingRule}`, 'later')
 }
 
 /** Nothing holds it any more: the write that took its last finalizer away has deleted it. */

@@ -114,6 +114,11 @@ export class Client {
     this.namespace = options.namespace ?? 'default'
   }
 
+  /** The same client, writing under another name. */
+  as(fieldManager: string): Client {
+    return new Client(this.#send, { fieldManager, namespace: this.namespace })
+  }
+
   async get<T extends object>(
     kind: Kind<T>,
     ref: Ref,

@@ -161,6 +161,9 @@ export function errorOfStatus(
     case 410:
       return new Expired('Expired', 'fresh', code, target, answer)
     case 422:
+      // How the server says that a patch was meant for another object, which had this name before.
+      if (answer.details?.causes?.length && answer.details.causes.every(({ field }) => field === 'metadata.uid'))
+        return new Conflict('Conflict', 'fresh', code, target, answer)
       return new Invalid('Invalid', 'never', code, target, answer)
     case 429:
       return new TooManyRequests(code, target, answer, retryAfter)

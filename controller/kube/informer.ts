@@ -34,21 +34,22 @@ export class Informer<T extends object> {
   readonly #reflectors: { reflector: Reflector<T>; synced: boolean }[] = []
   readonly #synced = Promise.withResolvers<void>()
   readonly #settled = Promise.withResolvers<void>()
+  readonly #answered = Promise.withResolvers<void>()
   readonly #onServed = new Set<(isServed: boolean) => void>()
   #isServed = true
   #running: Promise<void> | undefined
-  #keepManager: string | undefined
+  readonly #managers: Set<string>
   /** Undefined: all. */
   readonly #namespaces: ReadonlySet<string> | undefined
   readonly #selects: ((object: Live) => boolean) | undefined
 
   constructor(client: Client, kind: Kind<T>, options: InformerOptions<T> = {}) {
     this.kind = kind
-    this.#keepManager = options.keepManager
+    this.#managers = new Set(options.keepManager === undefined ? [] : [options.keepManager])
     this.#store = new Store<T>({
       indices: { ...options.indices, owner: controllerUid },
       transform: object => {
-        dropManagedFields(object, this.#keepManager)
+        dropManagedFields(object, this.#managers)
         options.transform?.(object)
       },
       onError: options.onError,
@@ -92,6 +93,17 @@ export class Informer<T extends object> {
   /** Resolves when everything has been read once, or is known not to be served. */
   get settled(): Promise<void> {
     return this.#settled.promise
+  }
+
+  /** Resolves when everything has been read once, or the server has said that some of it may not be read. */
+  get answered(): Promise<void> {
+    return this.#answered.promise
+  }
+
+  /** The rule that is missing to read it, as the server says; undefined where it says nothing of the kind. */
+  get missingRule(): string | undefined {
+    const { health } = this
+    return health.is === 'failing' ? health.missingRule : undefined
   }
 
   get hasSynced(): boolean {
@@ -140,9 +152,9 @@ export class Informer<T extends object> {
     this.#store.addIndex(name, of)
   }
 
-  /** Keep this manager's entry in managedFields from now on. Before the first start. */
+  /** Keep this manager's entry in managedFields too, from now on. Before the first start. */
   keepManager(manager: string): void {
-    this.#keepManager = manager
+    this.#managers.add(manager)
   }
 
   /** Every change from now on, and what is there already as initial. Returns how to stop. */
@@ -172,6 +184,8 @@ export class Informer<T extends object> {
 
   #look(): void {
     if (this.hasSynced) this.#synced.resolve()
+    if (this.#reflectors.every(({ synced, reflector }) => synced || isRefused(reflector.health)))
+      this.#answered.resolve()
     if (this.#reflectors.every(({ synced, reflector }) => synced || reflector.health.is === 'absent'))
       this.#settled.resolve()
     const all = this.#reflectors.map(({ reflector }) => reflector.health.is)
@@ -180,6 +194,10 @@ export class Informer<T extends object> {
     this.#isServed = isServed
     for (const listener of this.#onServed) listener(isServed)
   }
+}
+
+function isRefused(health: Health): boolean {
+  return health.is === 'failing' && health.missingRule !== undefined
 }
 
 /** An index by the value of a label. */
@@ -195,13 +213,12 @@ function controllerUid(object: Live): readonly string[] {
   return owner ? [owner.uid] : []
 }
 
-function dropManagedFields(object: Live, keep: string | undefined): void {
+function dropManagedFields(object: Live, managers: ReadonlySet<string>): void {
   const { metadata } = object
   if (!metadata.managedFields) return
-  const kept =
-    keep === undefined
-      ? []
-      : metadata.managedFields.filter(entry => entry.manager === keep && entry.operation === 'Apply')
+  const kept = metadata.managedFields.filter(
+    ({ manager = '', operation }) => operation === 'Apply' && managers.has(manager),
+  )
   // Built anew, not deleted from: V8 keeps objects with deleted properties as hash tables, at several times the memory.
   const { managedFields: _, ...rest } = metadata
   object.metadata = kept.length > 0 ? { ...rest, managedFields: kept } : rest

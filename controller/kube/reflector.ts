@@ -8,7 +8,16 @@ import { type Backoff, delay } from '../../shared/backoff.ts'
 import { type Clock, sleep, systemClock } from '../../shared/clock.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Client, Selection } from './client.ts'
-import { BadRequest, Expired, Invalid, type KubeError, MethodNotAllowed, NotFound, Unavailable } from './errors.ts'
+import {
+  BadRequest,
+  Expired,
+  Forbidden,
+  Invalid,
+  type KubeError,
+  MethodNotAllowed,
+  NotFound,
+  Unavailable,
+} from './errors.ts'
 import type { Kind, Live } from './kind.ts'
 import type { Presence } from './presence.ts'
 import { type Command, type Happening, initial, type State, step } from './reflect.ts'
@@ -52,7 +61,14 @@ export type Health =
   /** Up to date. */
   | { readonly is: 'watching' }
   /** The server or the network fail us. What is in the store is as of `since`, on the monotonic clock. */
-  | { readonly is: 'failing'; readonly since: number; readonly failures: number; readonly why: string }
+  | {
+      readonly is: 'failing'
+      readonly since: number
+      readonly failures: number
+      readonly why: string
+      /** The server does not let us read it: what would have to stand in a Role. */
+      readonly missingRule?: string | undefined
+    }
   /** The kind is not served. */
   | { readonly is: 'absent' }
 
@@ -266,7 +282,8 @@ export class Reflector<T extends object> {
     this.#lived = false
     if (how !== 'absent' && this.#state.phase.at === 'Waiting') {
       const since = this.#health.is === 'failing' ? this.#health.since : this.#clock.monotonic()
-      this.#become({ is: 'failing', since, failures: this.#state.failures, why: messageOf(error) })
+      const missingRule = error instanceof Forbidden ? ruleToRead(this.#kind) : undefined
+      this.#become({ is: 'failing', since, failures: this.#state.failures, why: messageOf(error), missingRule })
     }
     return todo
   }
@@ -297,6 +314,11 @@ function happeningOf<T extends object>(event: WatchEvent<T>): Happening<Live<T>>
   }
   const { object } = event
   return { is: event.type === 'DELETED' ? 'removed' : 'put', object, version: object.metadata.resourceVersion }
+}
+
+/** All that reading takes, as each refusal names one verb alone. */
+function ruleToRead({ group, plural }: Kind): string {
+  return `{apiGroups: ["${group}"], resources: ["${plural}"], verbs: ["get", "list", "watch"]}`
 }
 
 /** Whether the API server itself says that there is no such thing; a page of a proxy's must not empty the copy. */

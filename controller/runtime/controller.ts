@@ -5,7 +5,8 @@
  *   - A change of an object, of what it owns, or of what is mapped to it leads to a reconciliation that begins after
  *     the change is visible.
  *   - No two reconciliations of one object at once. What a reconcile function throws concerns its own key alone.
- *   - Work begins when every required kind has been read whole, and ends, finished or called off, before `run` returns.
+ *   - Work begins when every required kind has been read whole, or may not be read: then whoever asks for it is told the missing rule, and
+ *     every object is looked at again once it can be read. Work ends, finished or called off, before `run` returns.
  */
 import { type Clock, systemClock } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
@@ -38,6 +39,10 @@ export interface ControllerOptions {
    */
   readonly resync?: number | undefined
   readonly backoff?: QueueOptions['backoff']
+  /** Under which name its reconcile function writes, as in managedFields. Default: the manager's. */
+  readonly fieldManager?: string | undefined
+  /** Names under which it has applied before: what they own of objects that are watched with `owns` is taken over when it applies. */
+  readonly formerFieldManagers?: readonly string[] | undefined
   readonly hotLoop?: HotLoopOptions | undefined
 }
 
@@ -155,7 +160,8 @@ export class Controller<T extends object> {
    * compared first.
    */
   owns<O extends object>(kind: Kind<O>, options: WatchedOptions<O> = {}): this {
-    this.#around.cache.informer(kind).keepManager(this.#around.client.live.fieldManager)
+    const informer = this.#around.cache.informer(kind)
+    for (const manager of this.#around.client.fieldManagers) informer.keepManager(manager)
     this.#watch(kind, change => this.#ownersOf(change.object), options)
     return this
   }
@@ -227,6 +233,7 @@ export class Controller<T extends object> {
     }
     if (stopping.aborted) stop()
     else stopping.addEventListener('abort', stop, { once: true })
+    this.#awaitUnread(queue)
     const workers = Array.from({ length: this.#concurrency }, async () => {
       for (let item = await queue.take(); item; item = await queue.take())
         await this.#work(queue, reconcile, item, cancelled)
@@ -239,13 +246,25 @@ export class Controller<T extends object> {
     for (const source of this.#sources) source.close()
   }
 
+  /** What may not be read when work begins concerns every object once it can be. */
+  #awaitUnread(queue: Queue): void {
+    for (const { informer, optional } of this.#watched) {
+      if (informer.hasSynced || (optional && informer.missingRule === undefined)) continue
+      void informer.synced.then(() => {
+        for (const { metadata } of this.#informer.list())
+          queue.add(keyOf(metadata), { reason: `${informer.kind.kind} can be read now` })
+      })
+    }
+  }
+
   /**
-   * Waits until every required kind has been read, and every optional one has been or is absent. False if stopped
-   * before.
+   * Waits until every kind has been read or may not be, or is absent and optional. False if stopped before.
    */
   async #settled(signal: AbortSignal): Promise<boolean> {
     const ready = Promise.all(
-      this.#watched.map(({ informer, optional }) => (optional ? informer.settled : informer.synced)),
+      this.#watched.map(({ informer, optional }) =>
+        optional ? Promise.race([informer.settled, informer.answered]) : informer.answered,
+      ),
     )
     const stopped = new Promise<false>(resolve => {
       if (signal.aborted) resolve(false)

@@ -157,11 +157,13 @@ export class Manager {
   controller<T extends object>(kind: Kind<T>, options: ControllerOptions = {}): Controller<T> {
     if (this.#started) throw new ShipmateError('Misuse', 'controllers are declared before the manager starts', 'never')
     const { cache, metrics, events } = this
+    const { fieldManager, formerFieldManagers = [] } = options
+    const isNamed = fieldManager !== undefined || formerFieldManagers.length > 0
     const around = {
       cache,
       metrics,
       events,
-      client: this.#working,
+      client: isNamed ? this.#working.as(fieldManager ?? this.client.fieldManager, formerFieldManagers) : this.#working,
       log: this.log,
       tracing: this.#spans(),
       clock: this.#clock,
@@ -398,7 +400,7 @@ export class Manager {
         `${labels.resource} is not served: watched as soon as it is`,
       )
     if (health.is === 'failing')
-      logger.warn({ ...labels, failures: health.failures }, `watching fails, and is tried again: ${health.why}`)
+      logger.warn({ ...labels, failures: health.failures }, `watching fails, and is tried again: ${whyOf(health)}`)
     if (health.is === 'watching') logger[this.#troubled.has(id) ? 'info' : 'debug'](labels, 'watching')
     if (health.is === 'watching') this.#troubled.delete(id)
     else this.#troubled.add(id)
@@ -483,9 +485,16 @@ function servedName(kind: Kind): string {
 function wrongWith(informer: Informer<object>, clock: Clock): string | undefined {
   const { health } = informer
   if (health.is === 'absent') return 'not served: is its CRD installed?'
-  if (!informer.hasSynced) return health.is === 'failing' ? `not read yet: ${health.why}` : 'not read yet'
-  if (health.is === 'failing' && clock.monotonic() - health.since > deadAfter) return `the watch is dead: ${health.why}`
+  if (health.is !== 'failing') return informer.hasSynced ? undefined : 'not read yet'
+  const why = whyOf(health)
+  if (!informer.hasSynced) return `not read yet: ${why}`
+  if (clock.monotonic() - health.since > deadAfter) return `the watch is dead: ${why}`
   return undefined
+}
+
+/** A refusal names one verb; reading takes three. */
+function whyOf({ why, missingRule }: Health & { is: 'failing' }): string {
+  return missingRule === undefined ? why : `${why} (to read it takes the rule ${missingRule})`
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -2,58 +2,53 @@
  * The application as one more registered resource: the wished state of its lifecycle maps to Create, Update or Delete.
  *
  * It is a StatefulApp, kept as the custom resource wishes it; Shipmate's own controller carries it out through the sidecars, and its status says how far it is.
- * Guarantee: a wish that the lifecycle does not know is refused here, with the nearest that it does.
+ * Guarantees: a wish that the lifecycle does not know is refused here, with the nearest that it does; the app's state, and what it waits for, stand in the custom
+ * resource (condition `AppState`); a custom resource that is being deleted stays until the app has come to its end, and is gone.
  */
+import type { Desired } from '../../shared/kinds/app.ts'
+import { group, version } from '../../shared/kinds/group.ts'
+import type { lifecycleStatus } from '../../shared/kinds/lifecycle.ts'
 import { type Graph, graphOf, type Verb } from '../../shared/lifecycle/graph.ts'
-import type { LifecycleSpec } from '../../shared/lifecycle/model.ts'
+import type { LifecycleSpec, lifecycleSpec } from '../../shared/lifecycle/model.ts'
 import { shown, suggestion } from '../../shared/nearest.ts'
+import { NotFound } from '../kube/errors.ts'
 import { defineKind, type Kind, type Snapshot } from '../kube/kind.ts'
 import { TerminalError } from '../runtime/index.ts'
+import { appCondition, appReadiness, appViewOf, endingOf, StatefulApp, type StatefulAppShape } from './appstate.ts'
+import type { AppLifecycle } from './crd/wish.ts'
+import type { ResourceShape } from './definition.ts'
+import { refOf } from './expected.ts'
 import { mutable, type ResourceObject } from './resource.ts'
 
 /** What is wished of an app, as `spec.desired` of a StatefulApp. */
-export interface Wish {
-  readonly state: string
-  readonly action?: string | undefined
-  readonly params?: Readonly<Record<string, unknown>> | undefined
-  /** Another word makes it another wish: the same action once more. */
-  readonly request?: string | undefined
-}
+export type Wish = Readonly<Desired>
 
-/** A StatefulApp, as far as the toolkit writes and reads it. */
-export interface StatefulAppShape {
-  spec: {
-    lifecycle: string
-    workload: { kind: string; name: string }
-    desired?: Wish
-    onEnd?: 'ScaleToZero' | 'Orphan' | 'Delete' | 'DeleteWithVolumes'
-  }
-  status?: {
-    state?: string
-    waitingFor?: string
-    observedGeneration?: number
-    conditions?: { type: string; status: string; reason: string; message: string }[]
-  }
-}
+export type LifecycleShape = ResourceShape<typeof lifecycleSpec, typeof lifecycleStatus>
 
-export const StatefulApp: Kind<StatefulAppShape> = defineKind({
-  group: 'shipmate.dev',
-  version: 'v1alpha1',
-  kind: 'StatefulApp',
-})
+export const Lifecycle: Kind<LifecycleShape> = defineKind({ group, version, kind: 'Lifecycle' })
+
+type AppSpec = StatefulAppShape['spec']
+type Workload = { readonly apiVersion?: string | undefined; readonly kind: string; readonly name: string }
 
 export interface AppResourceOptions<C extends object> {
-  /** The name of the app. Default: that of the custom resource. */
+  /** The name of the app, a DNS label of at most 40 characters. Default: that of the custom resource. */
   readonly name?: string | ((cr: Snapshot<C>) => string) | undefined
-  /** The name of the Lifecycle on the cluster. */
-  readonly lifecycle: string
-  /** The lifecycle itself, where the operator has it: then wishes are checked before they are written. */
+  /** The Lifecycle: the name of one on the cluster, or one that is registered too, made with `lifecycleResource`. */
+  readonly lifecycle: string | ResourceObject<C, LifecycleShape>
+  /** The lifecycle itself, where the operator has it: then wishes are checked before they are written. Default: that of the custom resource's definition. */
   readonly graph?: LifecycleSpec | undefined
-  /** What is wished: a state, or a state with its action. Undefined: the app is only observed. */
-  readonly desired: (cr: Snapshot<C>) => string | Wish | undefined
-  /** Whose pods they are. */
-  readonly workload: (cr: Snapshot<C>) => { readonly kind: string; readonly name: string }
-  readonly onEnd?: StatefulAppShape['spec']['onEnd']
+  /** What is wished: a state, or a state with its action. Undefined: the app is only observed. Default: `spec.desired` of a kind that was defined with a lifecycle. */
+  readonly desired?: ((cr: Snapshot<C>) => string | Wish | undefined) | undefined
+  /** Whose pods they are: a workload that this operator, or somebody else, makes. Either this or `template`. */
+  readonly workload?: ((cr: Snapshot<C>) => Workload) | undefined
+  /** A StatefulSet with its Service and ConfigMaps, made and kept by Shipmate. */
+  readonly template?: ((cr: Snapshot<C>) => NonNullable<AppSpec['template']>) | undefined
+  /** What becomes of the workload at the end. Default: as a StatefulApp has it. */
+  readonly onEnd?: AppSpec['onEnd']
+  /** How long the app may take to come to its end when the custom resource is deleted. Default 10m, as a StatefulApp has it. */
+  readonly endingDeadline?: string | undefined
+  /** More of a StatefulApp's spec: `paused`, `quorum`. */
+  readonly more?: ((cr: Snapshot<C>) => Partial<Pick<AppSpec, 'paused' | 'quorum' | 'via'>>) | undefined
 }
 
 export interface AppResource<C extends object> extends ResourceObject<C, StatefulAppShape> {
@@ -61,21 +56,55 @@ export interface AppResource<C extends object> extends ResourceObject<C, Statefu
   verb(cr: Snapshot<C>): Verb | undefined
 }
 
-export function appResource<C extends object>(of: Kind<C>, options: AppResourceOptions<C>): AppResource<C> {
-  const { lifecycle, graph: spec, desired, workload, onEnd } = options
+/** @param of the custom resource's kind */
+export function appResource<C extends object>(
+  of: Kind<C> & { readonly lifecycle?: AppLifecycle | undefined },
+  options: AppResourceOptions<C>,
+): AppResource<C> {
+  const { graph: spec = of.lifecycle?.spec, workload, template, onEnd, endingDeadline: deadline, more } = options
+  const { desired = (cr: Snapshot<C>) => (cr as { spec?: { desired?: Wish } }).spec?.desired } = options
   const graph = spec && graphOf(spec)
+  const lifecycleOf = (cr: Snapshot<C>) =>
+    typeof options.lifecycle === 'string' ? options.lifecycle : refOf(options.lifecycle, cr).name
   const wishOf = (cr: Snapshot<C>): Wish | undefined => {
     const given = desired(cr)
     const wish = typeof given === 'string' ? { state: given } : given
-    if (wish && graph) check(graph, wish, lifecycle)
+    if (wish && graph) check(graph, wish, lifecycleOf(cr))
     return wish
   }
-  const declared = mutable(StatefulApp, of, {
+  const declared: ResourceObject<C, StatefulAppShape> = mutable(StatefulApp, of, {
     name: options.name,
-    mutateWithInitialData: cr => ({ spec: { lifecycle, workload: workload(cr), ...(onEnd && { onEnd }) } }),
+    mutateWithInitialData: cr => ({
+      spec: {
+        ...more?.(cr),
+        lifecycle: lifecycleOf(cr),
+        ...(workload && { workload: { ...workload(cr) } }),
+        ...(template && { template: template(cr) }),
+        ...(onEnd && { onEnd }),
+      },
+    }),
     mutateWithCR(app, cr) {
       const wish = wishOf(cr)
-      if (wish) app.spec.desired = wish
+      // One that nobody wishes anything of is only observed, and left as it is.
+      if (wish) app.spec.desired = structuredClone(wish) as Desired
+      const deletion = { ...(wish && { policy: 'WalkToEnd' }), ...(deadline && { deadline }) }
+      if (Object.keys(deletion).length > 0) app.spec.deletion = deletion as AppSpec['deletion']
+    },
+    ready: appReadiness,
+    reflect: (app, cr) => ({
+      conditions: [appCondition(app)],
+      ...('lifecycle' in of && of.lifecycle && { status: { app: appViewOf(app, refOf(declared, cr).name) } }),
+    }),
+    async finalizer({ object, client, heldBy, condition, waitFor }) {
+      condition(appCondition(object))
+      const { name, deletionTimestamp } = object.metadata
+      if (deletionTimestamp === undefined) {
+        await client.delete(StatefulApp, object).catch((error: unknown) => {
+          if (!(error instanceof NotFound)) throw error
+        })
+        // Whether anybody holds it is known when it comes back.
+        waitFor('AppEnding', `StatefulApp ${name}: it is being brought to its end`)
+      } else if (heldBy.length > 0) waitFor('AppEnding', endingOf(object))
     },
   })
   return {
@@ -85,6 +114,30 @@ export function appResource<C extends object>(of: Kind<C>, options: AppResourceO
       return wish && (graph?.node(wish.state)?.verb ?? 'Update')
     },
   }
+}
+
+export interface LifecycleResourceOptions<C extends object> {
+  /** Its name. Default: that of the custom resource, so that each has one of its own. */
+  readonly name?: string | ((cr: Snapshot<C>) => string) | undefined
+  /** The lifecycle. Default: that of the custom resource's definition. */
+  readonly spec?: LifecycleSpec | ((cr: Snapshot<C>) => LifecycleSpec) | undefined
+}
+
+/** The Lifecycle of an app, kept beside it, for those who do not apply one by hand. Register it before the app. */
+export function lifecycleResource<C extends object>(
+  of: Kind<C> & { readonly lifecycle?: AppLifecycle | undefined },
+  { name, spec = of.lifecycle?.spec }: LifecycleResourceOptions<C> = {},
+): ResourceObject<C, LifecycleShape> {
+  return mutable(Lifecycle, of, {
+    name,
+    mutateWithInitialData(cr) {
+      const given = typeof spec === 'function' ? spec(cr) : spec
+      if (!given) throw new TerminalError(`the Lifecycle of ${cr.kind} ${cr.metadata.name} has no \`spec\``)
+      return { spec: given }
+    },
+    // Whether it is right is told by the app that uses it.
+    ready: () => true,
+  })
 }
 
 function check(graph: Graph, { state, action }: Wish, lifecycle: string): void {

@@ -13,7 +13,7 @@ import { createMaking, delayedFor } from './making.ts'
 import type { Maker } from './ownership.ts'
 import { type Readiness, readinessOf } from './readiness.ts'
 import type { Entry, Registry } from './registry.ts'
-import { createReleasing, withDependents } from './releasing.ts'
+import { createReleasing, type Propagation } from './releasing.ts'
 import type { AnyResource, Release } from './resource.ts'
 import type { Results } from './results.ts'
 
@@ -23,6 +23,8 @@ export interface Surroundings<C extends object> {
   readonly log: Logger
   readonly signal: AbortSignal
   readonly event: Release<C, object>['event']
+  readonly condition: Release<C, object>['condition']
+  readonly waitFor: Release<C, object>['waitFor']
   readonly results: Results
   readonly registry: Registry<C>
   /** The finalizer that children with a hook of their own carry. */
@@ -46,6 +48,11 @@ export interface AllOptions {
   readonly stopOnError?: boolean | undefined
 }
 
+export interface DeletionOptions {
+  /** What becomes of its dependents, as a workload's pods. Foreground: it stays until they are gone. Default Background. */
+  readonly propagation?: Propagation | undefined
+}
+
 /** OKT's methods of the reconcilers, by their names. */
 export interface Care<C extends object> {
   /** Learns what is there of each registered child, from the cache. */
@@ -56,7 +63,9 @@ export interface Care<C extends object> {
   mutateAllResources(options?: Pick<AllOptions, 'stopOnError'>): void
   updateResource(entry: Entry<C>): Promise<void>
   createOrUpdateAllResources(options?: AllOptions): Promise<void>
-  deleteResource(entry: Entry<C>): Promise<void>
+  deleteResource(entry: Entry<C>, options?: DeletionOptions): Promise<void>
+  /** Deletes every child that has the custom resource as its owner, and registered ones without an owner. Answers what is still there, by name. */
+  deleteAllResources(options?: DeletionOptions): Promise<string[]>
   /** Deletes every child that this operator has made for this custom resource and that is not registered now; none, if something failed. */
   pruneResources(): Promise<void>
   /** Runs the finalizer hook of every child that carries our finalizer, and lets it go. */
@@ -127,9 +136,10 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
     }
   }
 
-  /** Why it cannot be created yet. */
+  /** Why it cannot be created or changed yet. */
   function waitsFor({ after }: Entry<C>): string | undefined {
     for (const index of after) {
+      if (results.operations.some(({ on, error }) => on === index && error !== undefined)) return `${index} has failed`
       const other = registry.get(index)
       const { ready, message } = other ? readiness(other) : { ready: true, message: '' }
       if (!ready) return message
@@ -152,12 +162,12 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
     let created = 0
     for (const entry of registry.all()) {
       await fetched(entry)
+      const why = entry.peer && isBeingDeleted(entry.peer) ? undefined : waitsFor(entry)
+      if (why !== undefined) {
+        results.add({ code: 'Waiting', on: entry.index, note: why })
+        continue
+      }
       if (!entry.peer) {
-        const why = waitsFor(entry)
-        if (why !== undefined) {
-          results.add({ code: 'Waiting', on: entry.index, note: why })
-          continue
-        }
         if (maxCreation > 0 && created >= maxCreation) {
           results.add({ code: 'CreateDelayed', on: entry.index, requeueAfter: delayedFor })
           continue
@@ -198,7 +208,7 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
       await attempt(entry, entry.peer ? 'UpdateFailed' : 'CreateFailed', () => making.update(entry))
     },
     createOrUpdateAllResources: (options = {}) => all(options, making.update),
-    async deleteResource(entry) {
+    async deleteResource(entry, { propagation = 'Background' } = {}) {
       await fetched(entry)
       entry.isUnwished = true
       const { peer } = entry
@@ -207,9 +217,13 @@ export function createCare<C extends object>(around: Surroundings<C>): Care<C> {
       await attempt(entry, 'DeleteFailed', async () => {
         const whose = making.ownership(entry, peer)
         if (whose.is !== 'ours') return results.add({ code: 'Unchanged', on: entry.index, note: whose.note })
-        await client.delete(entry.resource.kind, peer, withDependents)
+        await client.delete(entry.resource.kind, peer, { propagation })
         results.add({ code: 'Deleted', on: entry.index })
       })
+    },
+    deleteAllResources({ propagation } = {}) {
+      for (const entry of registry.all()) entry.isUnwished = true
+      return releasing.deleteAll(propagation)
     },
     pruneResources: () => releasing.prune(),
     releaseAllResources: () => releasing.releaseAll(),

@@ -5,20 +5,20 @@ import { ShipmateError } from '../../shared/errors.ts'
 import type { CachedClient } from '../kube/cached.ts'
 import { type ExecOptions, type ExecResult, exec } from '../kube/exec.ts'
 import { type Kind, kindKey, type Snapshot, type Wire } from '../kube/kind.ts'
-import { Pod } from '../kube/kinds.ts'
+import type { Pod } from '../kube/kinds.ts'
 import type { CredentialsSource } from '../kube/kubeconfig.ts'
 import type { Logger, Context as RuntimeContext } from '../runtime/index.ts'
 import { TerminalError } from '../runtime/index.ts'
-import { type AllOptions, createCare } from './care.ts'
+import { type AllOptions, createCare, type DeletionOptions } from './care.ts'
 import { ownTypes, type Wanted } from './conditions.ts'
 import { GiveUp } from './engine.ts'
 import { indexOf, refOf } from './expected.ts'
 import { addFinalizer, hasFinalizer, isBeingDeleted } from './finalizers.ts'
 import { makerOf } from './ownership.ts'
-import { selects } from './pods.ts'
 import { createRegistry, type Entry, type Registry } from './registry.ts'
 import type { AnyResource, ResourceObject } from './resource.ts'
 import { createResults, type Results } from './results.ts'
+import { listPods } from './workloads.ts'
 
 /** The status, to be changed in place; it is written once, at the end, if something changed. */
 export type StatusDraft<C extends object> = C extends { status?: infer S }
@@ -46,7 +46,10 @@ export interface BasicContext<C extends object> {
   readonly isToFinalize: boolean
   /** Tells a person, through an Event. */
   event(type: 'Normal' | 'Warning', reason: string, note: string): void
-  /** A condition of the operator's own; it stays as it is said until it is said anew or dropped. The toolkit's own types are refused. */
+  /**
+   * A condition of the operator's own; it stays as it is said until it is said anew or dropped, and its observedGeneration tells of which generation it was said. The
+   * toolkit's own types are refused.
+   */
   condition(wanted: Wanted): void
   /** Takes a condition of the operator's own away. */
   dropCondition(type: string): void
@@ -55,11 +58,13 @@ export interface BasicContext<C extends object> {
    * until then.
    */
   waitFor(reason: string, message: string): void
+  /** Nothing failed, but only a person can go on: Stalled is True with this reason, and it is looked at again when something changes. */
+  stall(reason: string, message: string): void
   /** Ends this reconciliation, without an error. */
   giveUp(reason: string, options?: { requeueAfter?: number }): never
   /** Look again after so many milliseconds at the latest. */
   comeBack(ms: number, why?: string): void
-  /** A child to look after. @param after those that must be ready before it is created */
+  /** A child to look after. @param after those that must be ready before it is created or changed */
   register<T extends object>(
     resource: ResourceObject<C, T>,
     options?: { after?: OfEither<C> | readonly OfEither<C>[] },
@@ -70,9 +75,9 @@ export interface BasicContext<C extends object> {
   fetchPeers(): Promise<void>
   /** The registered child as it is, once it was asked for. */
   live<T extends object>(resource: ResourceObject<C, T>): Snapshot<T> | undefined
-  /** The pods of a registered Deployment, StatefulSet, DaemonSet or Job, from the cache with `pods: true`. Terminating ones are left out. */
+  /** The pods of a registered Deployment, StatefulSet, DaemonSet or Job, as `listPods` has them, but for terminating ones. Needs `pods` in the reconciler's options. */
   pods(resource: OfEither<C>): Promise<Snapshot<typeof Pod extends Kind<infer P> ? P : never>[]>
-  /** Runs a command in a container, by name, of a running pod of a registered child. */
+  /** Runs a command in a container, by name, of a running pod of a registered child. Needs `exec` in the reconciler's options. */
   exec(
     resource: OfEither<C>,
     container: string,
@@ -94,7 +99,12 @@ export interface Context<C extends object> extends BasicContext<C> {
   mutateAllResources(options?: Pick<AllOptions, 'stopOnError'>): undefined
   updateResource(resource: OfEither<C>): Promise<void>
   createOrUpdateAllResources(options?: AllOptions): Promise<void>
-  deleteResource(resource: OfEither<C>): Promise<void>
+  deleteResource(resource: OfEither<C>, options?: DeletionOptions): Promise<void>
+  /**
+   * Deletes every child that has the custom resource as its owner, and registered ones without an owner. While some are still there, as their pods are with
+   * Foreground, that is waited for: in CRFinalizer, the finalizer stays until then.
+   */
+  deleteAllResources(options?: DeletionOptions): Promise<void>
   pruneResources(): Promise<void>
 }
 
@@ -107,13 +117,15 @@ export interface Inside<C extends object> {
   /** Children that are being deleted and held by a finalizer that nothing here handles. */
   held(): string[]
   /** What hooks wait for. */
-  readonly waits: readonly { readonly reason: string; readonly message: string }[]
+  readonly waits: readonly { readonly reason: string; readonly message: string; readonly failed?: boolean }[]
   /** What is not ready, of the children too; `failed`: and only a person can mend it. */
   readonly waiting: readonly {
     readonly reason: string
     readonly message: string
     readonly failed?: boolean | undefined
   }[]
+  /** Takes over what registered children say in the custom resource. */
+  reflect(): void
   /** Takes our finalizer off every child, whatever its hook says. */
   letAllGo(): Promise<void>
   /** The custom resource, with the finalizer if that was put on it. */
@@ -132,6 +144,11 @@ export interface ContextOptions<C extends object> {
   readonly operator: string
   readonly usual: AllOptions
   readonly credentials: () => CredentialsSource | undefined
+  /** Names that the operator had before. */
+  readonly formerNames: readonly string[]
+  /** Whether hooks may ask for pods, and run commands in them. */
+  readonly mayList: boolean
+  readonly mayExec: boolean
 }
 
 export function createContext<C extends object>(runtime: RuntimeContext<C>, options: ContextOptions<C>): Inside<C> {
@@ -141,15 +158,21 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
   const registry = createRegistry<C>()
   const wanted: Wanted[] = []
   const dropped: string[] = []
-  const waiting: { reason: string; message: string }[] = []
+  const waiting: { reason: string; message: string; failed?: boolean }[] = []
   let current = cr
   const event: Context<C>['event'] = (type, reason, note) => runtime.event(type, reason, note)
-  const maker = makerOf(kind, cr as Snapshot, options.operator)
+  const maker = makerOf(kind, cr as Snapshot, options.operator, options.formerNames)
+  const condition: Context<C>['condition'] = one => {
+    refuseOwnType(one.type)
+    wanted.push(one)
+  }
+  const waitFor: Context<C>['waitFor'] = (reason, message) => void waiting.push({ reason, message })
   async function hold(): Promise<void> {
     if (!isBeingDeleted(cr as Snapshot)) current = await addFinalizer(client, kind, current, finalizer)
   }
   const care = createCare({
     ...{ cr, client, log, signal, event, results, registry, childFinalizer, maker, kinds, declared, hold },
+    ...{ condition, waitFor },
     optionalKinds: options.optionalKinds,
   })
 
@@ -190,13 +213,18 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
   }
 
   async function pods(given: OfEither<C>) {
-    const { ref, peer, index } = entryOf(given)
-    const workload = peer as { spec?: { selector?: unknown } } | undefined
-    const selector = workload?.spec?.selector
+    if (!options.mayList)
+      throw new ShipmateError(
+        'Misuse',
+        "`pods` is not among the operator's options: true watches pods, 'list' asks for them",
+        'never',
+      )
+    const { peer, index } = entryOf(given)
     if (!peer) return []
-    if (!selector) throw new ShipmateError('Misuse', `${index} has no selector, so it has no pods`, 'never')
-    const all = await client.list(Pod, { namespace: ref.namespace })
-    return all.filter(pod => !isBeingDeleted(pod as Snapshot) && selects(selector, pod.metadata.labels))
+    if (!(peer as { spec?: { selector?: unknown } }).spec?.selector)
+      throw new ShipmateError('Misuse', `${index} has no selector, so it has no pods`, 'never')
+    const all = await listPods(client, peer as Parameters<typeof listPods>[1])
+    return all.filter(pod => !isBeingDeleted(pod as Snapshot))
   }
 
   const context: Context<C> = {
@@ -205,15 +233,13 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
     isDeleting: isBeingDeleted(cr as Snapshot),
     isToFinalize: isBeingDeleted(cr as Snapshot) && hasFinalizer(cr as Snapshot, finalizer),
     event,
-    condition(one) {
-      refuseOwnType(one.type)
-      wanted.push(one)
-    },
+    condition,
     dropCondition(type) {
       refuseOwnType(type)
       dropped.push(type)
     },
-    waitFor: (reason, message) => void waiting.push({ reason, message }),
+    waitFor,
+    stall: (reason, message) => void waiting.push({ reason, message, failed: true }),
     giveUp(reason, { requeueAfter } = {}) {
       throw new GiveUp(reason, requeueAfter)
     },
@@ -226,6 +252,8 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
     live: <T extends object>(resource: ResourceObject<C, T>) => registry.of(resource)?.peer as Snapshot<T> | undefined,
     pods,
     async exec(given, container, command, more = {}) {
+      if (!options.mayExec)
+        throw new ShipmateError('Misuse', "`exec: true` is not among the operator's options", 'never')
       const credentials = options.credentials()
       if (!credentials) throw new ShipmateError('Misuse', 'exec needs a connection to a cluster of its own', 'never')
       const running = (await pods(given)).find(pod => pod.status?.phase === 'Running')
@@ -257,7 +285,11 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
     },
     updateResource: given => care.updateResource(entryOf(given)),
     createOrUpdateAllResources: more => care.createOrUpdateAllResources({ ...options.usual, ...more }),
-    deleteResource: given => care.deleteResource(entryOf(given)),
+    deleteResource: (given, more) => care.deleteResource(entryOf(given), more),
+    async deleteAllResources(more) {
+      const left = await care.deleteAllResources(more)
+      if (left.length > 0) waiting.push({ reason: 'ChildrenGoing', message: `${left.join(', ')}: being deleted` })
+    },
     pruneResources: () => care.pruneResources(),
   }
 
@@ -267,6 +299,21 @@ export function createContext<C extends object>(runtime: RuntimeContext<C>, opti
     dropped,
     held: () => care.held(),
     waits: waiting,
+    reflect() {
+      const draft = context.status as Record<string, unknown>
+      for (const { resource, peer, index } of registry.all()) {
+        try {
+          const { conditions = [], status = {} } = resource.options.reflect?.(peer, cr) ?? {}
+          for (const one of conditions) condition(one)
+          for (const [field, value] of Object.entries(status)) {
+            if (value === undefined) delete draft[field]
+            else draft[field] = structuredClone(value)
+          }
+        } catch (error) {
+          results.add({ code: 'ReadinessFailed', on: index, error })
+        }
+      }
+    },
     letAllGo: () => care.letAllGo(),
     current: () => current,
     get waiting() {

@@ -4,8 +4,9 @@
  * Guarantees: whatever the definition says and a CRD cannot is refused when it is defined, with the field and what to do; the status always has
  * `conditions` and `observedGeneration`; the spec of a stored object is as its type says, defaults filled in.
  */
-import type { z } from 'zod'
+import { z } from 'zod'
 import { ShipmateError } from '../../shared/errors.ts'
+import type { Desired } from '../../shared/kinds/app.ts'
 import { apiVersionOf, type Draft, type DraftMeta, defineKind, type Kind, type ShapeOf } from '../kube/kind.ts'
 import type { Condition } from './conditions.ts'
 import type { Columns } from './crd/columns.ts'
@@ -16,8 +17,9 @@ import { refuse } from './crd/refuse.ts'
 import { wholeStatus } from './crd/status.ts'
 import type { ValidationRule } from './crd/structural.ts'
 import { problemsOf } from './crd/validate.ts'
+import { type AppLifecycle, type AppView, appView, wishOf } from './crd/wish.ts'
 
-export interface CustomResourceDefinitionOf<S extends z.ZodObject, T extends z.ZodObject> {
+export interface CustomResourceDefinitionOf<S extends z.core.$ZodObject, T extends z.ZodObject> {
   /** A domain of yours: `cache.example.com`. */
   readonly group: string
   /** `v1alpha1`, `v1`. */
@@ -36,7 +38,7 @@ export interface CustomResourceDefinitionOf<S extends z.ZodObject, T extends z.Z
   readonly namespaced?: boolean
   /** What an object of this kind is, for `kubectl explain`. */
   readonly description?: string
-  /** What is wished. */
+  /** What is wished: a `z.object`, of zod or of zod/mini. */
   readonly spec: S
   /** What is observed; `conditions` and `observedGeneration` are added, or replace what stands here. Default: these alone. */
   readonly status?: T
@@ -52,6 +54,11 @@ export interface CustomResourceDefinitionOf<S extends z.ZodObject, T extends z.Z
   readonly storage?: boolean
   /** The server warns who uses this version; with a text, by that. Default false. */
   readonly deprecated?: boolean | string
+  /**
+   * The lifecycle of the app that an object of this kind stands for. It adds `spec.desired`, the wished state, which only takes what the lifecycle knows, `status.app`
+   * and columns for both; `appResource` keeps the StatefulApp that goes with it.
+   */
+  readonly lifecycle?: AppLifecycle | undefined
   /** Other versions of this kind that are in the same CRD, each defined with `storage: false`. Fields are the same in all: nothing is converted. */
   readonly versions?: readonly CustomResource[]
 }
@@ -66,6 +73,8 @@ export interface CustomResource<Shape extends object = object, Input = object> e
   validate(object: unknown): string[]
   /** Its fields as Markdown. */
   docs(): string
+  /** As it was defined. */
+  readonly lifecycle?: AppLifecycle | undefined
   /** An object to create: what has a default may be left out, the server fills it in. */
   draft(object: { readonly metadata: DraftMeta; readonly spec: Input }): Draft<Shape>
 }
@@ -85,9 +94,15 @@ type StatusShape<T extends z.ZodObject> =
       } & StandardStatus
 
 /** The objects of a kind: `spec` with defaults filled in, `status` as far as it was written. */
-export interface ResourceShape<S extends z.ZodObject, T extends z.ZodObject> {
+export interface ResourceShape<S extends z.core.$ZodObject, T extends z.ZodObject> {
   spec: z.output<S>
   status?: StatusShape<T>
+}
+
+/** The same, of a kind with a lifecycle. */
+export interface AppShape<S extends z.core.$ZodObject, T extends z.ZodObject> {
+  spec: z.output<S> & { desired?: Desired | undefined }
+  status?: StatusShape<T> & { app?: AppView | undefined }
 }
 
 /** `type Memcached = ResourceOf<typeof Memcached>` */
@@ -96,12 +111,18 @@ export type ResourceOf<K extends Kind> = ShapeOf<K>
 /** The spec as a person writes it: what has a default may be left out. */
 export type SpecInputOf<K extends Kind> = K extends CustomResource<infer _Shape, infer Input> ? Input : never
 
-export function defineCustomResource<
-  S extends z.ZodObject,
-  // biome-ignore lint/complexity/noBannedTypes: an object schema without fields has no other name in zod.
-  T extends z.ZodObject = z.ZodObject<{}>,
->(definition: CustomResourceDefinitionOf<S, T>): CustomResource<ResourceShape<S, T>, z.input<S>> {
-  return named(definition.kind, () => {
+// biome-ignore lint/complexity/noBannedTypes: an object schema without fields has no other name in zod.
+type NoFields = z.ZodObject<{}>
+
+export function defineCustomResource<S extends z.ZodObject, T extends z.ZodObject = NoFields>(
+  definition: CustomResourceDefinitionOf<S, T> & { readonly lifecycle: AppLifecycle },
+): CustomResource<AppShape<S, T>, z.input<S> & { desired?: Desired | undefined }> & { readonly lifecycle: AppLifecycle }
+export function defineCustomResource<S extends z.core.$ZodObject, T extends z.ZodObject = NoFields>(
+  definition: CustomResourceDefinitionOf<S, T> & { readonly lifecycle?: undefined },
+): CustomResource<ResourceShape<S, T>, z.input<S>>
+export function defineCustomResource(given: AnyDefinition): CustomResource {
+  return named(given.kind, () => {
+    const definition = given.lifecycle ? withWish(given, given.lifecycle) : given
     const { group, version, kind: name, namespaced = true, spec } = definition
     const names = namesOf(definition)
     checkNames(names)
@@ -126,12 +147,43 @@ export function defineCustomResource<
       crdYaml: () => yamlOf(made),
       validate: object => problemsOf(object, { apiVersion, kind: name, namespaced, schema, spec, status }),
       docs: () => docsOf(made, version),
-      draft: object => ({ apiVersion, kind: name, ...object }) as Draft as Draft<ResourceShape<S, T>>,
+      draft: object => ({ apiVersion, kind: name, ...object }) as Draft,
+      ...(definition.lifecycle && { lifecycle: definition.lifecycle }),
     }
   })
 }
 
-type AnyDefinition = CustomResourceDefinitionOf<z.ZodObject, z.ZodObject>
+type AnyDefinition = CustomResourceDefinitionOf<z.core.$ZodObject, z.ZodObject>
+
+/** What is said of a schema, but for its id, which there is once. */
+function metaOf(schema: z.ZodObject | undefined) {
+  const { id: _id, ...meta } = schema?.meta() ?? {}
+  return meta
+}
+
+/** With what a lifecycle adds. */
+function withWish(definition: AnyDefinition, lifecycle: AppLifecycle): AnyDefinition {
+  const { status, columns = {} } = definition
+  checkObject('spec', definition.spec)
+  const spec = definition.spec as z.ZodObject
+  if (typeof spec.extend !== 'function')
+    refuse('spec', 'with a lifecycle it has to be a z.object of zod, not of zod/mini')
+  if ('desired' in spec.shape) refuse('spec.desired', 'the lifecycle adds it: leave it out')
+  if (status && 'app' in status.shape) refuse('status.app', 'the lifecycle adds it: leave it out')
+  const wish = wishOf(lifecycle).optional().describe('The wish. Without one the app is only observed.')
+  const app = appView.optional().describe('How its app stands.')
+  return {
+    ...definition,
+    spec: spec.extend({ desired: wish }).meta(metaOf(spec)),
+    status: (status ?? z.object({})).extend({ app }).meta(metaOf(status)),
+    columns: {
+      Desired: '.spec.desired.state',
+      State: '.status.app.state',
+      ...columns,
+      'Waiting For': { path: '.status.app.waitingFor', priority: 1 },
+    },
+  }
+}
 
 function namesOf({ group, version, kind, plural, singular, shortNames = [], categories = [] }: AnyDefinition): Names {
   const lower = String(kind).toLowerCase()
@@ -159,7 +211,7 @@ function versionsOf(other: CustomResource, { group, kind, version, storage = tru
 }
 
 function checkObject(part: string, schema: unknown): void {
-  const { def } = (schema as z.ZodObject | undefined)?._zod ?? {}
+  const { def } = (schema as z.core.$ZodObject | undefined)?._zod ?? {}
   if (def === undefined) refuse(part, 'it has to be a schema of zod 4: z.object({ … })')
   if (def.type !== 'object') refuse(part, `it is a z.${def.type}, but has to be a z.object`)
 }

@@ -8,6 +8,7 @@ import { jsonProblem } from '../../shared/canonical.ts'
 import { type Applied, apiVersionOf, type Kind, type Ref, type Snapshot } from '../kube/kind.ts'
 import { Secret } from '../kube/kinds.ts'
 import { TerminalError } from '../runtime/index.ts'
+import { childFinalizerOf } from './finalizers.ts'
 import { type HashablePart, hashAnnotation, hashOfParts, makerAnnotation } from './hash.ts'
 import type { AnyResource, Editable } from './resource.ts'
 import { withStringData } from './workloads.ts'
@@ -57,7 +58,8 @@ export function expectedOf<C extends object>(
   const { options } = resource
   const ref = refOf(resource, cr)
   const object = beginning(resource, cr, ref)
-  if (options.finalizer) object.metadata.finalizers = [...(object.metadata.finalizers ?? []), childFinalizer]
+  if (options.finalizer)
+    object.metadata.finalizers = [...(object.metadata.finalizers ?? []), childFinalizerOf(childFinalizer, options.id)]
   const asked = options.mutateWithCR?.(object, cr)
   if (object.metadata.name !== ref.name || (object.metadata.namespace ?? ref.namespace) !== ref.namespace)
     throw new TerminalError(

@@ -6,10 +6,13 @@ export {
   type AppResource,
   type AppResourceOptions,
   appResource,
-  StatefulApp,
-  type StatefulAppShape,
+  Lifecycle,
+  type LifecycleResourceOptions,
+  type LifecycleShape,
+  lifecycleResource,
   type Wish,
 } from './app.ts'
+export { StatefulApp, type StatefulAppShape } from './appstate.ts'
 export type { AllOptions } from './care.ts'
 export {
   type AppAnswer,
@@ -36,6 +39,7 @@ export type { Condition, Wanted } from './conditions.ts'
 export type { BasicContext, Context, StatusDraft } from './context.ts'
 export { checkCrd } from './crd/check.ts'
 export type { CrdFinding } from './crd/compare.ts'
+export type { AppLifecycle, AppView } from './crd/wish.ts'
 export {
   type CustomResource,
   type CustomResourceDefinitionOf,
@@ -56,6 +60,8 @@ export {
   basicReconciler,
   type Reconciler,
   type ReconcilerOptions,
+  type Watched,
+  watched,
 } from './reconciler.ts'
 export type { Entry, Registry } from './registry.ts'
 export {

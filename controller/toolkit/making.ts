@@ -1,16 +1,18 @@
 /**
  * Creating and updating one child.
  *
- * Guarantees: nothing is written that is there already; somebody else's object is never taken over unasked, also where the cache does not show it; a child that is
- * being deleted is not written; a child with a finalizer hook is written only once the custom resource is held.
+ * Guarantees: nothing is written that is there already; what is created was not there, so that somebody else's object is never taken over unasked, whatever the cache
+ * shows and however late it is made; a child that is being deleted is not written; a child with a finalizer hook is written only once the custom resource is held;
+ * what is recreated goes only if the server would accept what comes after it.
  */
 import { ShipmateError } from '../../shared/errors.ts'
-import { Invalid } from '../kube/errors.ts'
-import { kindKey, type Snapshot } from '../kube/kind.ts'
+import { AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, type KubeError } from '../kube/errors.ts'
+import { type Draft, kindKey, type Snapshot } from '../kube/kind.ts'
+import { formerOwners } from '../kube/takeover.ts'
 import { TerminalError } from '../runtime/index.ts'
 import type { Surroundings } from './care.ts'
 import { type Expected, expectedOf } from './expected.ts'
-import { hasFinalizer, isBeingDeleted } from './finalizers.ts'
+import { childFinalizerOf, holdsOf, isBeingDeleted } from './finalizers.ts'
 import { hashAnnotation, partsOf } from './hash.ts'
 import { carries, immutableFields } from './immutable.ts'
 import { controllerOf, makerText, type Ownership, ownershipOf } from './ownership.ts'
@@ -50,7 +52,7 @@ export function createMaking<C extends object>(
 
   function ownership(entry: Entry<C>, peer: Snapshot): Ownership {
     const { adopt = false } = entry.resource.options
-    return ownershipOf(entry.index, peer, { cr: cr as Snapshot, maker, manager: client.live.fieldManager, adopt })
+    return ownershipOf(entry.index, peer, { cr: cr as Snapshot, maker, managers: client.fieldManagers, adopt })
   }
 
   function isOurs(entry: Entry<C>, peer: Snapshot): boolean {
@@ -80,15 +82,21 @@ export function createMaking<C extends object>(
     refuseWhileDeleting(entry)
     entry.isUnwished = false
     const { object, requeueAfter } = expectedFor(entry)
-    // The cache may be late, or filtered: what it does not show may be there, and somebody else's.
-    const there = await client.live.find(kind, entry.ref, { signal: around.signal })
-    if (there) {
-      entry.peer = there as Snapshot
-      return update(entry)
-    }
     if (options.finalizer) await around.hold()
-    // Not by force: somebody may make one meanwhile.
-    entry.peer = await client.apply(kind, object, { ...ownerOf(entry), force: false, fieldValidation: 'Strict' })
+    try {
+      entry.peer = await client.apply(kind, object, {
+        ...ownerOf(entry),
+        isNew: true,
+        force: false,
+        fieldValidation: 'Strict',
+      })
+    } catch (error) {
+      if (!(error instanceof Conflict || error instanceof AlreadyExists)) throw error
+      // The cache may be late, or filtered: what it does not show may be there, and somebody else's.
+      entry.peer = (await client.live.find(kind, entry.ref, { signal: around.signal })) as Snapshot | undefined
+      if (entry.peer) return update(entry)
+      throw new ShipmateError('Conflict', error.message, 'later', { cause: error })
+    }
     results.add({ code: 'Created', on: entry.index, requeueAfter })
   }
 
@@ -110,6 +118,8 @@ export function createMaking<C extends object>(
     try {
       entry.peer = await client.apply(kind, object, {
         ...ownerOf(entry),
+        // That one and no other: where the cache is late, somebody else's may have its name by now.
+        uid: peer.metadata.uid,
         isLastWish: isAll && isLastWish,
         fieldValidation: 'Strict',
       })
@@ -122,11 +132,14 @@ export function createMaking<C extends object>(
     results.add({ code: changed ? 'Updated' : 'Unchanged', on: entry.index, requeueAfter })
   }
 
-  /** It has our owner reference and our finalizer if and only if they are wished. */
+  /** It has our owner reference and our finalizer if and only if they are wished, and nothing of a former name's. */
   function isTied({ resource: { options } }: Entry<C>, peer: Snapshot): boolean {
     const isOwned = controllerOf(peer)?.uid === cr.metadata.uid
+    const holds = options.finalizer ? childFinalizerOf(childFinalizer, options.id) : ''
     return (
-      isOwned === (options.owner !== false) && hasFinalizer(peer, childFinalizer) === (options.finalizer !== undefined)
+      isOwned === (options.owner !== false) &&
+      holdsOf(peer, childFinalizer).join() === holds &&
+      formerOwners(peer, client.fieldManagers.slice(1)).length === 0
     )
   }
 
@@ -137,12 +150,41 @@ export function createMaking<C extends object>(
       throw new TerminalError(`${named}; \`recreate: true\` in its declaration would delete it and create it anew`, {
         cause,
       })
-    log.warn({ fields, kind: kindKey(kind) }, `${named}: it is deleted, to be created anew`)
+    const refusal = await refusalOf(entry, peer)
+    if (refusal)
+      throw new TerminalError(`${named}, and it stays, as a new one would be refused: ${refusal.message}`, {
+        cause: refusal,
+      })
+    log.info({ fields, kind: kindKey(kind) }, `${named}: it is deleted, to be created anew`)
     await client.delete(kind, peer, { propagation: options.recreate === 'Orphan' ? 'Orphan' : 'Background' })
     // Whatever the old one had reached, the new one has not.
     entry.peer = undefined
     results.add({ code: 'Recreated', on: entry.index, note: fields.join(', '), requeueAfter: delayedFor })
   }
 
+  /** Why the server would not take it as a new object; undefined if it would, but for the old one that is in its place. */
+  async function refusalOf(entry: Entry<C>, old: Snapshot): Promise<KubeError | undefined> {
+    const { object } = expectedFor(entry)
+    try {
+      await client.create(entry.resource.kind, object as Draft, {
+        ...ownerOf(entry),
+        dryRun: true,
+        fieldValidation: 'Strict',
+      })
+    } catch (error) {
+      if (error instanceof AlreadyExists || (error instanceof Invalid && isTakenBy(error, old))) return undefined
+      if (error instanceof Invalid || error instanceof BadRequest || error instanceof Forbidden) return error
+      throw error
+    }
+    return undefined
+  }
+
   return { isAbsent, expectedFor, ownership, isOurs, create, update }
+}
+
+/** A node port, or an address, that the old object has is free once that is gone. */
+function isTakenBy({ causes }: Invalid, old: Snapshot): boolean {
+  const has = new Set(JSON.stringify(old).match(/[^"{}[\],:\s]+/g))
+  const allocated = /^Invalid value: "?([^"\s]+?)"?: .*already allocated/
+  return causes.length > 0 && causes.every(({ message = '' }) => has.has(allocated.exec(message)?.[1] ?? ''))
 }

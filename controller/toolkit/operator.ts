@@ -5,12 +5,12 @@ import { Counter } from 'prom-client'
 import { ShipmateError } from '../../shared/errors.ts'
 import { type Kind, keyOf, kindKey, type Snapshot } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
-import { createManager, type Manager, type ManagerOptions, predicates } from '../runtime/index.ts'
+import { type Controller, createManager, type Manager, type ManagerOptions, predicates } from '../runtime/index.ts'
 import { guardCrd } from './crd/guard.ts'
 import type { Crd } from './crd/manifest.ts'
 import { findRef } from './expected.ts'
 import { hashAnnotation } from './hash.ts'
-import { madeBy } from './ownership.ts'
+import { madeBy, madeFor, makerIndex } from './ownership.ts'
 import { selects } from './pods.ts'
 import type { Reconciler } from './reconciler.ts'
 import type { AnyResource } from './resource.ts'
@@ -54,12 +54,12 @@ export function managerFor(
   return manager
 }
 
-/** Adds an operator to a manager of one's own. */
+/** Adds an operator to a manager of one's own. The controller that it answers can be told of more to watch. */
 export function addTo<C extends object>(
   manager: Manager,
   reconciler: Reconciler<C>,
   { crdCommand }: AddOptions = {},
-): void {
+): Controller<C> {
   const { kind, name, options, kinds, optionalKinds } = reconciler
   refuseTwice(manager, reconciler)
   const { operations, paths } = countersOf(manager)
@@ -73,10 +73,21 @@ export function addTo<C extends object>(
       for (const [code, count] of Object.entries(counters)) operations.inc({ controller: name, code }, count)
     },
   })
-  const controller = manager.controller(kind, { name, concurrency: options.concurrency, when: isNews })
+  const controller = manager.controller(kind, {
+    ...{ name, concurrency: options.concurrency, when: isNews },
+    // The operator's own, so that it is the same whoever else is in the process.
+    fieldManager: options.fieldManager ?? name,
+    formerFieldManagers: options.formerNames,
+  })
   if ('crd' in kind) guardCrd(manager, kind as Kind & { crd(): Crd }, manager.clock, crdCommand)
   for (const metric of options.metrics ?? []) manager.metrics.registry.registerMetric(metric)
-  for (const owned of kinds) controller.owns(owned, { when: isNews, optional: optionalKinds.includes(owned) })
+  for (const owned of kinds) {
+    controller.owns(owned, { when: isNews, optional: optionalKinds.includes(owned) })
+    manager.cache.informer(owned).addIndex(makerIndex, child => {
+      const maker = madeBy(child as Snapshot)
+      return maker ? [madeFor(maker)] : []
+    })
+  }
   for (const child of options.resources ?? []) {
     const optional = optionalKinds.includes(child.kind)
     if (child.options.owner === false)
@@ -88,8 +99,11 @@ export function addTo<C extends object>(
         controller.trigger(metadata, `${owned.kind} is ${isServed ? 'served' : 'no longer served'}`)
     })
   }
-  if (options.pods) controller.watches(Pod, pod => ownersOf(manager, kinds, kind, pod as Snapshot))
-  controller
+  for (const { kind: other, concerns, optional = false, when = isNews } of options.watches ?? [])
+    controller.watches(other, concerns, { when, optional })
+  options.listen?.((ref, reason) => controller.trigger(ref, reason))
+  if (options.pods === true) controller.watches(Pod, pod => ownersOf(manager, kinds, kind, pod as Snapshot))
+  return controller
     .reconcile(context => {
       uids.set(`${context.object.metadata.namespace}/${context.object.metadata.name}`, context.object.metadata.uid)
       return reconcile(context)

@@ -11,6 +11,8 @@ import { hashAnnotation, makerAnnotation } from './hash.ts'
 export interface Maker {
   /** The operator, by its name. */
   readonly operator: string
+  /** Names that the operator had before. */
+  readonly formerNames: readonly string[]
   /** The custom resource's kind, as `Widget.example.com`. */
   readonly kind: string
   readonly namespace: string | undefined
@@ -23,8 +25,13 @@ export type Ownership =
   | { readonly is: 'left'; readonly note: string }
   | { readonly is: 'foreign'; readonly note: string }
 
-export function makerOf({ group, kind }: Kind, { metadata }: Snapshot, operator: string): Maker {
-  return { operator, kind: `${kind}.${group}`, namespace: metadata.namespace, name: metadata.name }
+export function makerOf(
+  { group, kind }: Kind,
+  { metadata }: Snapshot,
+  operator: string,
+  formerNames: readonly string[] = [],
+): Maker {
+  return { operator, formerNames, kind: `${kind}.${group}`, namespace: metadata.namespace, name: metadata.name }
 }
 
 /** As the annotation has it. */
@@ -36,13 +43,22 @@ export function makerText({ operator, kind, namespace = '', name }: Maker): stri
 export function madeBy({ metadata }: Snapshot): Maker | undefined {
   const [name, namespace, kind, ...operator] = (metadata.annotations?.[makerAnnotation] ?? '').split('/').reverse()
   if (!name || namespace === undefined || !kind || operator.length === 0) return undefined
-  return { operator: operator.reverse().join('/'), kind, namespace: namespace || undefined, name }
+  return { operator: operator.reverse().join('/'), formerNames: [], kind, namespace: namespace || undefined, name }
 }
 
-/** Whether the toolkit has made it by the operator of that name; who says nothing of an operator is taken for ours. */
-export function isMadeBy(child: Snapshot, operator: string): boolean {
-  const maker = madeBy(child)
-  return maker ? maker.operator === operator : child.metadata.annotations?.[hashAnnotation] !== undefined
+/** Whether the toolkit has made it by that operator, under whatever name; who says nothing of an operator is taken for ours. */
+export function isMadeBy(child: Snapshot, { operator, formerNames }: Maker): boolean {
+  const by = madeBy(child)
+  if (!by) return child.metadata.annotations?.[hashAnnotation] !== undefined
+  return by.operator === operator || formerNames.includes(by.operator)
+}
+
+/** The index by which children are found that were made for a custom resource, whoever their owner is. */
+export const makerIndex = 'maker'
+
+/** For which custom resource it was made, by any operator. */
+export function madeFor({ kind, namespace = '', name }: Pick<Maker, 'kind' | 'namespace' | 'name'>): string {
+  return [kind, namespace, name].join('/')
 }
 
 export function controllerOf({ metadata }: Snapshot) {
@@ -52,13 +68,13 @@ export function controllerOf({ metadata }: Snapshot) {
 export interface Asker {
   readonly cr: Snapshot
   readonly maker: Maker
-  /** Under which name it applies. */
-  readonly manager: string
+  /** The names under which it applies, and has applied. */
+  readonly managers: readonly string[]
   readonly adopt: boolean
 }
 
 /** @param index as it is called in messages */
-export function ownershipOf(index: string, peer: Snapshot, { cr, maker, manager, adopt }: Asker): Ownership {
+export function ownershipOf(index: string, peer: Snapshot, { cr, maker, managers, adopt }: Asker): Ownership {
   const controller = controllerOf(peer)
   if (controller) {
     if (controller.uid === cr.metadata.uid) return { is: 'ours' }
@@ -77,15 +93,19 @@ export function ownershipOf(index: string, peer: Snapshot, { cr, maker, manager,
     const where = other.namespace ? `${other.namespace}/` : ''
     return { is: 'foreign', note: `${index} was made for ${other.kind} ${where}${other.name}; it is left alone` }
   }
-  if (adopt || isAppliedBy(peer, manager)) return { is: 'ours' }
+  if (adopt || isAppliedBy(peer, managers)) return { is: 'ours' }
   return {
     is: 'foreign',
     note: `${index} was there before, and nobody's of ours; delete it, or take it over by \`adopt: true\` in its declaration`,
   }
 }
 
-function isAppliedBy({ metadata }: Snapshot, manager: string): boolean {
-  return metadata.managedFields?.some(one => one.manager === manager && one.operation === 'Apply') ?? false
+function isAppliedBy({ metadata }: Snapshot, managers: readonly string[]): boolean {
+  return (
+    metadata.managedFields?.some(
+      ({ manager = '', operation }) => operation === 'Apply' && managers.includes(manager),
+    ) ?? false
+  )
 }
 
 function groupOf(apiVersion: string): string {

@@ -2,13 +2,14 @@
  * What an operator may do on the cluster, from what it declares that it watches and writes: no rule is wider. Pure.
  *
  * - Its custom resource: read, the status written, and patched where there is a finalizer, or where children that are declared while it runs may need one.
+ * - Pods: read with `pods: true`, listed with `pods: 'list'`, and listed to run commands in them with `exec: true`.
  * - Each kind of child: read, applied (create and patch), and deleted unless it is only created.
  * - Besides: its lease, events, and the CRDs, to notice one that comes later or differs.
  * What its hooks do beyond that stands in `permissions`.
  */
-import { stringify } from 'yaml'
 import type { Kind } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
+import { yaml } from './libraries.ts'
 import type { Reconciler, ReconcilerOptions } from './reconciler.ts'
 
 export interface PolicyRule {
@@ -36,7 +37,8 @@ export function rbacOf(operators: readonly Reconciler<any>[], options: { readonl
     // Where the server enforces it, owning something that blocks its owner's deletion needs this.
     ...(ownsSome(declared) ? [rule(kind, ['update'], 'finalizers')] : []),
     ...kinds.map(child => rule(child, [...reading, 'create', 'patch', ...(mayDelete ? ['delete'] : [])])),
-    ...(declared.pods ? [rule(Pod, reading)] : []),
+    ...podRules(declared),
+    ...(declared.watches ?? []).map(({ kind: other }) => rule(other, reading)),
     ...(declared.permissions ?? []),
   ])
   return {
@@ -83,8 +85,15 @@ export function rbacManifests(
 
 /** The same as YAML, marked as generated. */
 export function rbacYaml(rbac: Rbac, place: { readonly name: string; readonly namespace: string }): string {
-  const documents = rbacManifests(rbac, place).map(object => stringify(object, { lineWidth: 0 }))
+  const documents = rbacManifests(rbac, place).map(object => yaml().stringify(object, { lineWidth: 0 }))
   return `# Generated from what the operator declares: shipmate gen rbac. Do not edit.\n${documents.join('---\n')}`
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the kind is.
+function podRules({ pods, exec }: ReconcilerOptions<any>): PolicyRule[] {
+  const read = pods === true ? [rule(Pod, reading)] : pods || exec ? [rule(Pod, ['list'])] : []
+  // A WebSocket begins as a GET; newer servers ask for `create` besides.
+  return exec ? [...read, rule(Pod, ['get', 'create'], 'exec')] : read
 }
 
 /** Whether some child may have the custom resource as its owner. */

@@ -14,11 +14,11 @@ import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { NotFound } from '../kube/errors.ts'
 import type { Kind, Ref, Snapshot } from '../kube/kind.ts'
 import type { CredentialsSource } from '../kube/kubeconfig.ts'
-import { type Result, RetryAfter, type Context as RuntimeContext } from '../runtime/index.ts'
+import { type Predicate, type Result, RetryAfter, type Context as RuntimeContext } from '../runtime/index.ts'
 import { type Condition, conditionsFor, type Standing, withConditions } from './conditions.ts'
 import { type BasicContext, type Context, createContext, type Inside } from './context.ts'
 import type { Engine } from './engine.ts'
-import { removeFinalizer } from './finalizers.ts'
+import { refuseAmbiguous, removeFinalizer } from './finalizers.ts'
 import { freeStyle } from './freestyle.ts'
 import type { PolicyRule } from './rbac.ts'
 import type { AnyResource } from './resource.ts'
@@ -27,14 +27,35 @@ import { stepper } from './stepper.ts'
 import { createThrottle, type ThrottleOptions } from './throttle.ts'
 
 export interface ReconcilerOptions<C extends object> {
-  /** In logs, metrics, events and the lease. Default: the kind, in lower case. */
+  /** In logs, metrics, events and the lease, and in each child. Default: the kind, in lower case. */
   readonly name?: string | undefined
+  /** Under which name children are applied, as in managedFields. Default: its name. */
+  readonly fieldManager?: string | undefined
+  /**
+   * Names that it had before, or under which its children were applied: what was made under them is taken over, so that fields and children
+   * that are no longer wished go. Default: none.
+   */
+  readonly formerNames?: readonly string[] | undefined
   /** The children. Each is registered, unless ObjectsGetter says which. */
   readonly resources?: readonly AnyResource<C>[] | undefined
   /** Further kinds of children: of those that are declared while it runs. */
   readonly owns?: readonly Kind[] | undefined
-  /** Watches pods, so that `pods()` costs no request and a change of one is a reason to reconcile. Default false. */
-  readonly pods?: boolean | undefined
+  /**
+   * Whether hooks ask for `pods()`. `true` watches pods, so that it costs no request and a change of one is a reason to reconcile; `list` asks the server each time.
+   * Default false: they do not.
+   */
+  readonly pods?: boolean | 'list' | undefined
+  /** Whether hooks run commands in pods with `exec()`. Default false. */
+  readonly exec?: boolean | undefined
+  /** Further objects whose changes are a reason to reconcile, and which custom resources each concerns. */
+  readonly watches?: readonly Watched[] | undefined
+  /** Called once, with what wakes a custom resource: for news that come from elsewhere than the API server. */
+  readonly listen?: ((wake: (ref: Ref, reason: string) => void) => void) | undefined
+  /**
+   * Writes the status only if nobody has changed the object since it was read: for a status from which is decided what to do. Else that is so only where
+   * conditions change. Default false.
+   */
+  readonly statusByVersion?: boolean | undefined
   /** The name of the finalizer; two operators of one kind need one each. Default: `GROUP/finalizer`. */
   readonly finalizer?: string | undefined
   /** After so many milliseconds of failing finalization the finalizer goes all the same, and an Event says so. Default: never. */
@@ -52,6 +73,28 @@ export interface ReconcilerOptions<C extends object> {
   /** Reconciliations at once. Default 10. */
   readonly concurrency?: number | undefined
   readonly throttle?: ThrottleOptions | undefined
+}
+
+/** A kind to watch; make one with `watched`. */
+export interface Watched {
+  readonly kind: Kind
+  concerns(object: Snapshot): readonly Ref[]
+  readonly optional?: boolean | undefined
+  /** Which changes count. Default: those that this process did not make itself. */
+  readonly when?: Predicate<object> | undefined
+}
+
+export function watched<T extends object>(
+  kind: Kind<T>,
+  concerns: (object: Snapshot<T>) => readonly Ref[],
+  { when, ...options }: { readonly optional?: boolean; readonly when?: Predicate<T> } = {},
+): Watched {
+  return {
+    kind,
+    concerns: object => concerns(object as Snapshot<T>),
+    when: when as Predicate<object> | undefined,
+    ...options,
+  }
 }
 
 export interface BasicOptions<C extends object> extends ReconcilerOptions<C> {
@@ -124,6 +167,7 @@ function createReconciler<C extends object>(
   mayDelete: boolean,
 ): Reconciler<C> {
   const declared = options.resources ?? []
+  refuseAmbiguous(kind, declared)
   const kinds = [...new Set<Kind>([...declared.map(resource => resource.kind), ...(options.owns ?? [])])]
   const required = [
     ...declared.filter(({ options }) => !options.optional).map(({ kind }) => kind),
@@ -155,11 +199,15 @@ function createReconciler<C extends object>(
             childFinalizer,
             isHeld,
             operator: name,
+            formerNames: options.formerNames ?? [],
+            mayList: Boolean(options.pods) || options.exec === true,
+            mayExec: options.exec === true,
             usual,
             credentials,
           })
           const { results, isToFinalize, isDeleting } = inside.context
           const path = await engine.run(inside.context)
+          inside.reflect()
           // How ready the children are is asked before it is decided what came of all, as that may fail too.
           const waiting = isDeleting ? [] : inside.waiting
           const done = results.consolidated()
@@ -179,18 +227,19 @@ function createReconciler<C extends object>(
             // Who has conditions of its own may want to show that they came to their end; and who waits for others, what it waits for.
             const isTold = inside.wanted.length > 0 || inside.dropped.length > 0 || others.length > 0
             const last = others.length > 0 ? standingHeld(inside, others) : standingOf(inside, waiting, done)
-            const told = isTold && (await writeStatus(runtime, kind, inside, last, clock))
+            const told = isTold && (await writeStatus(runtime, kind, inside, last, clock, options))
             await removeFinalizer(client, kind, told || inside.current(), finalizer).catch(unlessGone)
             log.info({ path }, isFinalized ? 'finalized' : 'let go, though it could not be finalized')
             throttle.forget(uid)
             return
           }
           if (isDeleting && !isToFinalize) {
-            if (others.length > 0) await writeStatus(runtime, kind, inside, standingHeld(inside, others), clock)
+            if (others.length > 0)
+              await writeStatus(runtime, kind, inside, standingHeld(inside, others), clock, options)
             return
           }
           const standing = standingOf(inside, waiting, done)
-          await writeStatus(runtime, kind, inside, standing, clock)
+          await writeStatus(runtime, kind, inside, standing, clock, options)
           if (done.is !== 'error') {
             throttle.forget(uid)
             if (Object.keys(counters).some(code => isWorthTelling(code))) log.info({ path, ...counters }, 'reconciled')
@@ -303,6 +352,7 @@ async function writeStatus<C extends object>(
   { context, wanted, dropped, current }: Inside<C>,
   standing: Standing,
   clock: Clock,
+  { statusByVersion = false }: Pick<ReconcilerOptions<C>, 'statusByVersion'>,
 ): Promise<Snapshot<C> | undefined> {
   const before = ((object as { status?: Record<string, unknown> }).status ?? {}) as Record<string, unknown>
   const draft = context.status as Record<string, unknown>
@@ -326,7 +376,7 @@ async function writeStatus<C extends object>(
   try {
     return await client.status(kind, current(), status as Parameters<typeof client.status<C>>[2], {
       fieldValidation: 'Strict',
-      ...(!isSame && { resourceVersion }),
+      ...((!isSame || statusByVersion) && { resourceVersion }),
     })
   } catch (error) {
     if (!(error instanceof NotFound)) throw error

@@ -13,7 +13,7 @@ export interface Entry<C extends object> {
   readonly ref: Ref
   /** `Deployment sample`. */
   readonly index: string
-  /** Those that must be ready before this one is created. */
+  /** Those that must be ready before this one is created or changed. */
   readonly after: readonly string[]
   /** As it is on the server; undefined if it is not there, or was not asked for yet. */
   peer: Snapshot | undefined

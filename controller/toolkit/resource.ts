@@ -9,6 +9,7 @@
 import type { CachedClient } from '../kube/cached.ts'
 import type { Applied, DraftMeta, Kind, Snapshot, Wire } from '../kube/kind.ts'
 import type { Logger } from '../runtime/index.ts'
+import type { Wanted } from './conditions.ts'
 import type { HashablePart } from './hash.ts'
 import type { Readiness } from './readiness.ts'
 
@@ -30,11 +31,29 @@ export interface Release<C extends object, T extends object> {
   readonly client: CachedClient
   readonly log: Logger
   readonly signal: AbortSignal
+  /** Finalizers of others that hold it. */
+  readonly heldBy: readonly string[]
   /** Tells a person, through an Event on the custom resource. */
   event(type: 'Normal' | 'Warning', reason: string, note: string): void
+  /** A condition of the custom resource, as the context has it. */
+  condition(wanted: Wanted): void
+  /** Not yet, and nothing failed: it stays, and is looked at again when something changes. */
+  waitFor(reason: string, message: string): void
+}
+
+/** What a child's state says in its custom resource. */
+export interface Reflection {
+  readonly conditions?: readonly Wanted[] | undefined
+  /** Fields of the status; undefined takes one away. */
+  readonly status?: Readonly<Record<string, unknown>> | undefined
 }
 
 export interface ResourceOptions<C extends object, T extends object> {
+  /**
+   * What its finalizer is called by, where several declarations of one kind have one: it stands behind a dot in the child's own, so that a child finds its hook
+   * whatever else has changed. It is for good: children that are being deleted under another wait for that one. Lower-case letters, digits and `-`.
+   */
+  readonly id?: string | undefined
   /** Its name. Default: that of the custom resource. */
   readonly name?: string | ((cr: Snapshot<C>) => string) | undefined
   /** Where it is. Default: where the custom resource is. Elsewhere it cannot have it as its owner. */
@@ -52,7 +71,9 @@ export interface ResourceOptions<C extends object, T extends object> {
   readonly optional?: boolean | undefined
   /** Whether it does its work, where the kind itself does not tell. Default: as kstatus has it. */
   ready?(live: Snapshot<T>, cr: Snapshot<C>): boolean | Readiness
-  /** Called before it goes, by whatever way; it is held until this succeeds. */
+  /** What its state says in the custom resource, each time; `live` is undefined while it is not there. Default: nothing but whether it is ready. */
+  reflect?(live: Snapshot<T> | undefined, cr: Snapshot<C>): Reflection
+  /** Called before it goes, by whatever way; it is held until this succeeds and waits for nothing. */
   finalizer?(release: Release<C, T>): Promise<void> | void
 }
 
@@ -67,7 +88,8 @@ export interface MutableOptions<C extends object, T extends object> extends Reso
   getHashableRef?(object: Editable<T>, cr: Snapshot<C>): readonly HashablePart[]
   /**
    * What to do about a change of a field that the server does not let change: `true` deletes the object and creates it anew, `Orphan` does so and
-   * leaves its dependents (a StatefulSet's pods) alone. Default false: an error names the field.
+   * leaves its dependents (a StatefulSet's pods) alone. Only what the server would accept beside the old one, a full quota included, takes its place.
+   * Default false: an error names the field.
    */
   readonly recreate?: boolean | 'Orphan' | undefined
 }

@@ -9,7 +9,6 @@ import { messageOf, ShipmateError } from '../../shared/errors.ts'
 /** The codes of operations, and what each says. Those that failed carry an error. */
 export const operations = {
   Registered: 'is one of those to look after',
-  RegistrationFailed: 'could not be registered',
   Mutated: 'is known as it should be',
   MutationFailed: 'could not be worked out as it should be',
   Created: 'was created',
@@ -27,8 +26,6 @@ export const operations = {
   Pruned: 'was deleted, as nothing asks for it any more',
   Released: 'was finalized, and may go',
   ReleaseFailed: 'could not be finalized',
-  Finalized: 'was finalized',
-  FinalizationFailed: 'could not be finalized',
   StepFailed: 'failed',
   GivenUp: 'was given up',
   ReadinessFailed: 'does not tell whether it is ready',

@@ -26,8 +26,9 @@ export interface PodCounts {
   readonly remaining: number
 }
 
-/** How many pods a StatefulSet, Deployment or DaemonSet has, from its status. */
-export function podsOf(live: LiveStatefulSet | LiveDeployment | LiveDaemonSet): PodCounts {
+/** How many pods a StatefulSet, Deployment or DaemonSet has, from its status; none where it is not there. */
+export function podsOf(live: LiveStatefulSet | LiveDeployment | LiveDaemonSet | undefined): PodCounts {
+  if (!live) return { replicas: 0, ready: 0, available: 0, updated: 0, remaining: 0 }
   return isDaemonSet(live) ? daemonCounts(live) : replicaCounts(live)
 }
 
@@ -139,17 +140,22 @@ export interface ContainerExit {
   readonly pod: string
   readonly container: string
   readonly exitCode: number
+  /** It is an init container. */
+  readonly isInit: boolean
   /** As `OOMKilled`, where the node says. */
   readonly reason?: string | undefined
 }
 
-/** How the containers of pods ended, for those that have; init containers are not among them. */
+/** How the containers of pods ended, for those that have; of each pod, init containers first. */
 export function exitsOf(pods: readonly LivePod[]): ContainerExit[] {
   return pods.flatMap(({ metadata, status }) =>
-    (status?.containerStatuses ?? []).flatMap(({ name, state }) => {
+    [
+      ...(status?.initContainerStatuses ?? []).map(one => ({ ...one, isInit: true })),
+      ...(status?.containerStatuses ?? []).map(one => ({ ...one, isInit: false })),
+    ].flatMap(({ name, state, isInit }) => {
       if (!state?.terminated) return []
       const { exitCode, reason } = state.terminated
-      return { pod: metadata.name, container: name, exitCode, ...(reason !== undefined && { reason }) }
+      return { pod: metadata.name, container: name, exitCode, isInit, ...(reason !== undefined && { reason }) }
     }),
   )
 }

@@ -6,44 +6,26 @@
  * stand in `defaults`, so that a configuration's hash is that of what was written.
  */
 import * as z from 'zod/mini'
-import { durationPattern } from '../duration.ts'
+import { byName, count, described, duration, name, named, oneOf, paramName, text, variable } from './fields.ts'
 
 /** What is in force where nothing is written. */
 export const defaults = {
   probe: { every: '10s', timeout: '1s', successThreshold: 1, failureThreshold: 3, initialDelay: '0s' },
-  action: { timeout: '10m', target: 'all', order: 'parallel', retries: 0, idempotent: false, shared: false },
-  cancel: { signal: 'SIGTERM', grace: '10s' },
+  action: {
+    timeout: '1h',
+    target: 'all',
+    order: 'serial',
+    retries: 0,
+    idempotent: false,
+    shared: false,
+    duringRollout: false,
+  },
+  cancel: { signal: 'SIGTERM', grace: '30s' },
   verify: { timeout: '30s', absent: [404] },
   http: { method: 'GET', timeout: '10s' },
   poll: { every: '2s' },
   limits: { nice: 0, output: '5Mi' },
 } as const
-
-const described = <T extends z.core.$ZodType>(schema: T, description: string): T => {
-  z.globalRegistry.add(schema, { description })
-  return schema
-}
-
-const name = z
-  .string()
-  .check(
-    z.regex(
-      /^[A-Za-z]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$/,
-      'a name has letters, digits, "-" and "_", at most 63, and begins with a letter',
-    ),
-  )
-const paramName = z
-  .string()
-  .check(
-    z.regex(
-      /^[A-Za-z_][A-Za-z0-9_.-]{0,62}$/,
-      'a parameter\'s name has letters, digits, "_", "-" and ".", at most 63, and begins with a letter or "_"',
-    ),
-  )
-const duration = z.string().check(z.regex(durationPattern, 'a duration is written as 200ms, 30s or 1h30m'))
-const text = (longest: number) => z.string().check(z.minLength(1), z.maxLength(longest))
-const count = (least: number, most: number) => z.int().check(z.gte(least), z.lte(most))
-const variable = z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'a variable has letters, digits and "_"'))
 
 /** The signals that an action or a cancel may send. */
 const signals = [
@@ -72,7 +54,7 @@ const status = described(
 const request = {
   url: described(text(4096), 'http:// or https://; $(params.NAME) is replaced, percent-encoded.'),
   method: z.optional(z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])),
-  headers: z.optional(z.record(text(256), z.string().check(z.maxLength(8192)))),
+  headers: z.optional(named(z.record(text(256), z.string().check(z.maxLength(8192))))),
   body: described(
     z.optional(z.string().check(z.maxLength(262_144))),
     'Sent as it is, $(params.NAME) replaced; inside a JSON string it is escaped for it.',
@@ -119,15 +101,25 @@ export const probe = z.strictObject({
     z.optional(z.strictObject({ name: text(256) })),
     'Whether such a process runs. Needs a shared process namespace. The value is its pid.',
   ),
-  env: z.optional(z.record(variable, z.string())),
+  env: z.optional(named(z.record(variable, z.string()))),
   workingDir: z.optional(text(4096)),
   user: z.optional(z.strictObject({ uid: count(0, 2 ** 31), gid: z.optional(count(0, 2 ** 31)) })),
-  every: described(z.optional(duration), 'From the start of one to the start of the next. Default 10s.'),
-  timeout: described(z.optional(duration), 'No answer by then is no answer; it is not a no. Default 1s.'),
-  successThreshold: described(z.optional(count(1, 100)), 'So many yes in a row make it ok. Default 1.'),
-  failureThreshold: described(z.optional(count(1, 100)), 'So many failures in a row make it not ok. Default 3.'),
+  every: described(z.optional(duration), 'From the start of one to the start of the next. Default 10s.', {
+    default: defaults.probe.every,
+  }),
+  timeout: described(z.optional(duration), 'No answer by then is no answer; it is not a no. Default 1s.', {
+    default: defaults.probe.timeout,
+  }),
+  successThreshold: described(z.optional(count(1, 100)), 'So many yes in a row make it ok. Default 1.', {
+    default: defaults.probe.successThreshold,
+  }),
+  failureThreshold: described(z.optional(count(1, 100)), 'So many failures in a row make it not ok. Default 3.', {
+    default: defaults.probe.failureThreshold,
+  }),
   initialDelay: described(z.optional(duration), 'Waited before the first one. Default 0s.'),
 })
+
+described(probe, undefined, oneOf(['exec', 'http', 'tcp', 'file', 'process']))
 
 const poll = z.strictObject({
   url: described(
@@ -157,6 +149,8 @@ export const step = z.strictObject({
   fileChanged: described(z.optional(fileChanged), 'Waits until the content of a mounted file has changed.'),
 })
 
+described(step, undefined, oneOf(['exec', 'http', 'signal', 'fileChanged']))
+
 /** `params.NAME`: a JSON schema, and whether it must be given. */
 export const paramSchema = z.record(z.string(), z.unknown())
 
@@ -174,15 +168,29 @@ export const action = z.strictObject({
     'Waits until the mounted file has really changed, then calls or signals the application, then verifies.',
   ),
   params: described(
-    z.optional(z.record(paramName, paramSchema)),
+    z.optional(named(z.record(paramName, paramSchema))),
     'A JSON schema for each parameter. Required unless it has a `default` or says `required: false`; secret if `writeOnly: true`.',
   ),
-  target: described(z.optional(text(253)), 'all | one | primary | replicas | the name of a pod. Default all.'),
-  order: z.optional(z.enum(['parallel', 'serial', 'primaryLast'])),
-  timeout: described(z.optional(duration), 'From Running on. Default 10m.'),
+  target: described(z.optional(text(253)), 'all | one | primary | replicas | the name of a pod. Default all.', {
+    default: defaults.action.target,
+  }),
+  order: described(
+    z.optional(z.enum(['parallel', 'serial', 'primaryLast'])),
+    'Whether its targets are asked at once or one after the other. Default serial.',
+    { default: defaults.action.order },
+  ),
+  timeout: described(z.optional(duration), 'From Running on. Default 1h.', { default: defaults.action.timeout }),
   cancel: described(
-    z.optional(z.strictObject({ signal: z.optional(signalName), grace: z.optional(duration) })),
-    'How it is ended before its time: SIGTERM, and SIGKILL 10s later, unless written otherwise.',
+    z.optional(
+      z.strictObject({
+        signal: described(z.optional(signalName), 'Sent first. Default SIGTERM.', { default: defaults.cancel.signal }),
+        grace: described(z.optional(duration), 'SIGKILL so much later. Default 30s.', {
+          default: defaults.cancel.grace,
+        }),
+      }),
+    ),
+    'How it is ended before its time: SIGTERM, and SIGKILL 30s later, unless written otherwise.',
+    { default: {} },
   ),
   verify: described(
     z.optional(
@@ -202,9 +210,22 @@ export const action = z.strictObject({
     ),
     'Tells whether it happened: exit 0, it did; exit 1, it did not; anything else, not known.',
   ),
-  idempotent: z.optional(z.boolean()),
-  retries: z.optional(count(0, 100)),
-  shared: described(z.optional(z.boolean()), 'May run beside other shared ones. Default false.'),
+  idempotent: described(
+    z.optional(z.boolean()),
+    'Whether it may be done twice: then an outcome that nobody saw is settled by another attempt. Default false.',
+    { default: defaults.action.idempotent },
+  ),
+  retries: described(z.optional(count(0, 100)), 'So many more attempts after one that Failed. Default 0.', {
+    default: defaults.action.retries,
+  }),
+  duringRollout: described(
+    z.optional(z.boolean()),
+    'Whether it is begun while the workload is being rolled out. Default false: it waits.',
+    { default: defaults.action.duringRollout },
+  ),
+  shared: described(z.optional(z.boolean()), 'May run beside other shared ones. Default false.', {
+    default: defaults.action.shared,
+  }),
   progress: z.optional(
     z.strictObject({
       pattern: described(
@@ -217,9 +238,9 @@ export const action = z.strictObject({
     z.optional(z.strictObject({ file: z.optional(text(4096)), lastLine: z.optional(z.boolean()) })),
     'Where the result is: in a file, or the last line of standard output. Default: the last {"result": …} on standard output.',
   ),
-  env: z.optional(z.record(variable, z.string())),
+  env: z.optional(named(z.record(variable, z.string()))),
   secretEnv: described(
-    z.optional(z.record(variable, paramName)),
+    z.optional(named(z.record(variable, paramName))),
     'Variables that hold secret parameters: {PGPASSWORD: password}.',
   ),
   workingDir: z.optional(text(4096)),
@@ -235,20 +256,55 @@ export const action = z.strictObject({
   ),
 })
 
+described(action, undefined, oneOf(['exec', 'http', 'signal', 'steps', 'reload']))
+
 /** `states[]`: a node of the graph. */
-export const state = z.strictObject({
-  name,
-  verb: z.optional(z.enum(['Create', 'Update', 'Delete'])),
-  when: described(z.optional(text(4096)), 'CEL over probes, role and run.'),
-  actions: z.optional(z.array(name).check(z.minLength(1))),
-  next: z.optional(z.array(name)),
-})
+export const state = described(
+  z.strictObject({
+    name,
+    verb: described(
+      z.optional(z.enum(['Create', 'Update', 'Delete'])),
+      'What it asks of the app as a resource. Default: Create for the first state, Update for others.',
+    ),
+    when: described(
+      z.optional(text(4096)),
+      'CEL over probes, role and run: the pod is in this state while it holds, if it does not for an earlier one.',
+    ),
+    actions: described(
+      z.optional(z.array(name).check(z.minLength(1), z.maxLength(32))),
+      'Without `when`: the pod is in this state while a run of one of these is in progress.',
+    ),
+    next: described(z.optional(z.array(name).check(z.maxLength(64))), 'The states that it goes to from here.'),
+  }),
+  undefined,
+  {
+    rules: [
+      { rule: "self.name != 'Unknown'", message: 'Unknown is what a state is called that is not known' },
+      {
+        rule: "!has(self.when) || !has(self.verb) || self.verb != 'Delete'",
+        message: 'a Delete state has no `when`: that it is reached is for the controller to say',
+      },
+      {
+        rule: "(has(self.next) && size(self.next) > 0) || (has(self.verb) && self.verb == 'Delete')",
+        message: 'a state without `next` is the end of the app: it needs `verb: Delete`',
+      },
+    ],
+  },
+)
 
 /** `spec` of a Lifecycle, and the sidecar's configuration. */
 export const lifecycleSpec = z.strictObject({
-  states: z.optional(z.array(state).check(z.maxLength(64))),
-  probes: z.optional(z.array(probe).check(z.maxLength(64))),
-  actions: z.optional(z.array(action).check(z.maxLength(128))),
+  states: described(
+    z.optional(z.array(state).check(z.maxLength(64))),
+    'The graph. The first state is the initial one.',
+    byName,
+  ),
+  probes: described(
+    z.optional(z.array(probe).check(z.maxLength(64))),
+    "What is observed, again and again. The value of the one named role is the pod's role.",
+    byName,
+  ),
+  actions: described(z.optional(z.array(action).check(z.maxLength(128))), 'What can be asked of a pod.', byName),
   preStop: described(z.optional(name), 'The action that a pod runs when Kubernetes ends it.'),
 })
 

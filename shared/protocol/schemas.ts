@@ -76,6 +76,8 @@ export const putRun = z.strictObject({
   journalId: z.optional(z.string()),
   fence: z.optional(z.int().check(z.gte(0))),
   timeout: z.optional(duration),
+  /** Written down as Cancelled, and never begun; a run that is known is answered as it stands. */
+  cancelled: z.optional(z.boolean()),
 })
 
 /** `POST /v1/runs/ID/settle`. */

@@ -1,8 +1,8 @@
 /**
  * Whether a text is a configuration that can be used: everything that is wrong with it, each with its place. Pure.
  */
-import { hashOf } from '../../shared/canonical.ts'
 import { type CompiledLifecycle, compileLifecycle } from '../../shared/lifecycle/compile.ts'
+import { configHash } from '../../shared/lifecycle/hash.ts'
 import type { LifecycleSpec } from '../../shared/lifecycle/model.ts'
 import { type Finding, validateLifecycle } from '../../shared/lifecycle/validate.ts'
 import { specOf } from './manifest.ts'
@@ -30,11 +30,6 @@ export interface Examined {
   readonly config: Config | undefined
   /** Errors first. */
   readonly problems: readonly ConfigProblem[]
-}
-
-/** The hex SHA-256 of the canonical JSON of `{states, probes, actions, preStop}` as written; what is absent is absent. */
-export function configHash({ states, probes, actions, preStop }: LifecycleSpec): string {
-  return hashOf({ states, probes, actions, preStop })
 }
 
 /** Reads, validates and compiles a text. */

@@ -52,7 +52,7 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
   }
   // Of a run whose record was lost nobody can say whether the body is the same: who asks by the old journal is told that it is gone.
   if (known.run && !isLost(known.run)) return { known: known.run }
-  if (known.draining && !known.run) throw new Problem('Draining', known.draining)
+  if (known.draining && !known.run && !body.cancelled) throw new Problem('Draining', known.draining)
   if (body.journalId !== undefined && body.journalId !== known.journalId) {
     throw new Problem(
       'WrongJournal',
@@ -66,7 +66,8 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
       fence: known.fence,
     })
   }
-  if (body.configHash !== undefined && body.configHash !== known.configHash) {
+  // What is never begun is taken under any configuration, beside any other run.
+  if (body.configHash !== undefined && body.configHash !== known.configHash && !body.cancelled) {
     throw new Problem(
       'WrongConfig',
       `configHash is ${quote(body.configHash)}; the configuration in force is ${quote(known.configHash)}.`,
@@ -79,6 +80,10 @@ export function admit(id: string, body: PutRun, known: Known): Admitted {
     throw new Problem('UnknownAction', `There is no action ${quote(body.action)}; there are: ${declared || 'none'}.`)
   }
   const { action } = compiled
+  if (body.cancelled) {
+    const { secrets } = compiled.params
+    return { run: accepted(id, body, action, secrets, known), params: { values: {}, secrets } }
+  }
   const params = checked(compiled.params, body.params ?? {})
   const run = accepted(id, body, action, params.secrets, known)
   rehearse(id, run.fence, action, params)

@@ -169,10 +169,25 @@ export function createRuns(options: RunsOptions): Runs {
       accepting.delete(id)
     }
     fault('accepted')
-    launch(run, params)
+    if (body.cancelled) await annul(run)
+    else launch(run, params)
     tell(id)
     fault('replying')
     return { started: true, run: viewOf(known(id)) }
+  }
+
+  /** Ends a run that was never begun: who asks for it from now on is told so. */
+  async function annul({ id }: RunRecord): Promise<void> {
+    const { phase, exitCode, error } = outcomeOf({
+      ...{ cause: 'cancelled', code: null, signal: null, error: 'before it was begun' },
+    })
+    const ending: Ending = {
+      ...{ phase, exitCode, error, startedAt: null, finishedAt: clock.now() },
+      ...{ progress: null, result: null, logSize: 0 },
+    }
+    await append({ t: 'ended', id, ending })
+    fault('ended')
+    sweep()
   }
 
   function launch(run: RunRecord, params: Params): void {

@@ -193,9 +193,9 @@ describe.skipIf(!kubeconfig || missing)(
     })
 
     test('undeploy waits for the pods to go, leaves the custom resource, and can be repeated', async () => {
-      expect((await said('undeploy')).match(/ deleted$/gm)).toHaveLength(6)
+      expect((await said('undeploy')).match(/ deleted$/gm)).toHaveLength(7)
       expect(await pods()).toEqual([])
-      expect((await said('undeploy')).match(/ not there$/gm)).toHaveLength(6)
+      expect((await said('undeploy')).match(/ not there$/gm)).toHaveLength(7)
       expect(await access.client.find(Greeter, { name: sample })).toBeDefined()
     })
 

@@ -4,15 +4,16 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { type Access, connect } from '../../controller/kube/access.ts'
 import { defineKind } from '../../controller/kube/kind.ts'
-import { ClusterRole, ConfigMap, CustomResourceDefinition, Deployment } from '../../controller/kube/kinds.ts'
+import { ClusterRole, ConfigMap, CustomResourceDefinition, Deployment, Lease } from '../../controller/kube/kinds.ts'
 import manifest from '../../package.json' with { type: 'json' }
+import { freePort } from '../fixtures/free-port.ts'
 import { linkDependencies, type RunOptions, root, run } from './shipmate.ts'
 
 interface Hello {
@@ -20,6 +21,7 @@ interface Hello {
   status?: { conditions?: { type: string; status: string }[] }
 }
 const Hello = defineKind<Hello>({ group: 'example.com', version: 'v1alpha1', kind: 'Hello' })
+const lease = { name: 'hello-operator', namespace: 'hello-operator' }
 const patience = { timeout: 30_000, interval: 100 }
 
 const page = readFileSync(join(root, 'docs/cli.md'), 'utf8')
@@ -91,14 +93,6 @@ async function isReady(name: string): Promise<void> {
 
 const sample = () => parse(readFileSync(join(project, 'sample.yaml'), 'utf8'))
 
-async function freePort(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return String(port)
-}
-
 describe('from an empty folder to a working resource', () => {
   test('the project is made, builds, and passes its own tests', async () => {
     const { status, stderr } = await npx('new operator hello-operator --group example.com', folder)
@@ -128,7 +122,7 @@ describe('from an empty folder to a working resource', () => {
 
   test('run makes a sample Ready, and keeps what it follows', async () => {
     done.add('npx shipmate operator run')
-    const child = spawn(process.execPath, [binary(), 'operator', 'run', '--port', await freePort()], {
+    const child = spawn(process.execPath, [binary(), 'operator', 'run', '--port', String(await freePort())], {
       cwd: project,
       env: { ...process.env, ...env },
     })
@@ -201,7 +195,7 @@ describe('from an empty folder to a working resource', () => {
     writeFileSync(file, JSON.stringify(config))
     const child = spawn(process.execPath, ['src/main.ts'], {
       cwd: project,
-      env: { ...process.env, KUBECONFIG: file, PORT: await freePort() },
+      env: { ...process.env, KUBECONFIG: file, PORT: String(await freePort()) },
     })
     const said = textOf(child)
     try {
@@ -219,17 +213,42 @@ describe('from an empty folder to a working resource', () => {
   test('undeploy leaves the definition and the custom resource, and can be repeated', async () => {
     const first = await npx('operator undeploy')
     expect(first).toMatchObject({ status: 0, stderr: here })
-    expect(first.stdout.match(/ deleted$/gm)).toHaveLength(6)
+    expect(first.stdout.match(/ deleted$/gm)).toHaveLength(7)
+    expect(first.stdout).toContain('Lease hello-operator/hello-operator deleted\n')
+    expect(await access.client.find(Lease, lease)).toBeUndefined()
     const hold = (finalizers: string[]) =>
       access.client.patch(Hello, { name: 'hello-sample' }, { merge: { metadata: { finalizers } } })
     await hold(['example.com/finalizer'])
     const second = await npx('operator undeploy')
     await hold([])
-    expect(second.stdout.match(/ not there$/gm)).toHaveLength(6)
+    expect(second.stdout.match(/ not there$/gm)).toHaveLength(7)
     expect(second.stderr, 'who waits for the operator is counted').toBe(
       `${here}1 hellos stay, with a finalizer of the operator's: until it runs again, they cannot be deleted\n`,
     )
     expect(await access.client.find(Hello, { name: 'hello-sample' })).toBeDefined()
+  })
+
+  test('undeploy leaves a lease that is renewed, and takes one whose holder has ended', async () => {
+    const { client } = access
+    const spec = { holderIdentity: 'laptop', leaseDurationSeconds: 1 }
+    await client.create(Lease, { metadata: lease, spec })
+    let isOver = false
+    const renewing = (async () => {
+      for (let i = 1; !isOver; i++)
+        await client.patch(Lease, lease, { merge: { spec: { leaseTransitions: i } } }).then(() => sleep(50))
+    })()
+    const held = await npx('operator undeploy')
+    isOver = true
+    await renewing
+    expect(held.status, held.stderr).toBe(0)
+    expect(held.stdout).toContain('Lease hello-operator/hello-operator left alone, as laptop holds it\n')
+    expect(await client.find(Lease, lease)).toBeDefined()
+    expect((await npx('operator undeploy --dry-run')).stdout).toContain(
+      'Lease hello-operator/hello-operator would be deleted\n',
+    )
+    expect(await client.find(Lease, lease)).toBeDefined()
+    expect((await npx('operator undeploy')).stdout).toContain('Lease hello-operator/hello-operator deleted\n')
+    expect(await client.find(Lease, lease)).toBeUndefined()
   })
 
   test('a child is generated and compiles', async () => {

@@ -1,7 +1,7 @@
 /**
  * The commands of a project, as far as they need no cluster: the setting that everything follows, the image.
  */
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
@@ -80,13 +80,15 @@ describe('image', () => {
   function tools(names: string[], works: string[]): { PATH: string } {
     const bin = join(cwd, 'bin')
     mkdirSync(bin)
-    for (const name of names) {
+    for (const name of ['npm', ...names]) {
       const script = `#!/bin/sh\ncase "$1" in version) exit ${works.includes(name) ? 0 : 1};; esac\necho building >&1\necho "${name} $*" >> calls\n[ ! -e fail ] || exit 7\n`
       writeFileSync(join(bin, name), script)
       chmodSync(join(bin, name), 0o755)
     }
     return { PATH: bin }
   }
+  const lockFile = () => join(cwd, 'package-lock.json')
+  beforeEach(() => writeFileSync(lockFile(), '{}'))
   const calls = () => readFileSync(join(cwd, 'calls'), 'utf8').trim().split('\n')
 
   test('is built with the first tool that works, and its name is the answer', async () => {
@@ -118,6 +120,24 @@ describe('image', () => {
     expect({ status, stderr }).toMatchObject({ status: 0 })
     expect(calls().at(-1)).toBe(call(file))
     expect(existsSync(file)).toBe(false)
+  })
+
+  test('gets what the lock file says; where there is none, npm makes it first', async () => {
+    expect(readFileSync(join(cwd, 'Dockerfile'), 'utf8')).toMatch(/^RUN .*npm ci --omit=dev/m)
+    rmSync(lockFile())
+    const { status, stderr } = await operator('image', tools(['docker'], ['docker']))
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('making package-lock.json') })
+    expect(calls()).toEqual([
+      'npm install --package-lock-only --no-audit --no-fund',
+      'docker build --tag hello-operator:0.1.0 .',
+    ])
+  })
+
+  test('by a Dockerfile that asks for no lock file needs none', async () => {
+    rmSync(lockFile())
+    writeFileSync(join(cwd, 'Dockerfile'), 'FROM scratch\nCOPY src src\n')
+    await operator('image', tools(['docker'], ['docker']))
+    expect(calls()).toEqual(['docker build --tag hello-operator:0.1.0 .'])
   })
 
   test.each([

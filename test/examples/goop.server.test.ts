@@ -3,10 +3,11 @@
  * plays the parts of these controllers.
  */
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import type { Kind, Live, ShapeOf } from '../../controller/kube/kind.ts'
+import type { Live, ShapeOf } from '../../controller/kube/kind.ts'
 import { DaemonSet, Job, Namespace, Pod } from '../../controller/kube/kinds.ts'
 import { Goop } from '../../examples/goop/operator.ts'
-import { type Example, idle, idleFor, useExample } from '../fixtures/example.ts'
+import { ended, now, onNodes } from '../fixtures/controllers.ts'
+import { type Example, useExample } from '../fixtures/example.ts'
 
 let example: Example
 let namespace: string
@@ -30,31 +31,9 @@ const completed = (status: string, reason: string) =>
     expect(await condition('Completed')).toMatchObject({ status, reason }),
   )
 
-const now = () => `${new Date().toISOString().slice(0, 19)}Z`
-const put = <T extends object>(kind: Kind<T>, name: string, status: object) =>
-  example.client.patch(kind, { name, namespace }, { merge: { status } }, { subresource: 'status' })
-
 /** As the controller of Jobs would, once the only pod of each has ended. */
-async function end(name: string, { exitCode }: { exitCode: number }): Promise<void> {
-  const at = now()
-  const isFine = exitCode === 0
-  const types = isFine ? ['SuccessCriteriaMet', 'Complete'] : ['FailureTarget', 'Failed']
-  const reason = isFine ? 'CompletionsReached' : 'BackoffLimitExceeded'
-  const message = isFine ? 'Reached expected number of succeeded pods' : 'Job has reached the specified backoff limit'
-  await put(Job, name, {
-    startTime: at,
-    ...(isFine ? { succeeded: 1, completionTime: at } : { failed: 1 }),
-    uncountedTerminatedPods: {},
-    conditions: types.map(type => ({
-      type,
-      status: 'True',
-      reason,
-      message,
-      lastTransitionTime: at,
-      lastProbeTime: at,
-    })),
-  })
-}
+const end = (name: string, { exitCode }: { exitCode: number }) =>
+  ended(example.client, { name, namespace }, { exitCode })
 
 /** As the node would: the Job's pod, ended. */
 async function podOf(job: Live<ShapeOf<typeof Job>>, exitCode: number): Promise<void> {
@@ -69,17 +48,8 @@ async function podOf(job: Live<ShapeOf<typeof Job>>, exitCode: number): Promise<
   const containerStatuses = [
     { name: 'worker', image: 'busybox', imageID: '', ready: false, restartCount: 0, state: { terminated } },
   ]
-  await put(Pod, name, { phase: 'Failed', containerStatuses })
-}
-
-/** As the DaemonSet's controller would. */
-const onNodes = async (wished: number, ready: number) => {
-  const { generation } = (await example.client.get(DaemonSet, ref)).metadata
-  await put(DaemonSet, 'sample', {
-    observedGeneration: generation,
-    ...{ desiredNumberScheduled: wished, currentNumberScheduled: wished, updatedNumberScheduled: wished },
-    ...{ numberReady: ready, numberAvailable: ready, numberMisscheduled: 0 },
-  })
+  const merge = { status: { phase: 'Failed', containerStatuses } }
+  await example.client.patch(Pod, { name, namespace }, { merge }, { subresource: 'status' })
 }
 
 it('makes the Jobs of the sample, and says how far they are', async () => {
@@ -115,11 +85,8 @@ it('is complete when all have ended with exit code 0, and not before', async () 
   )
 })
 
-it('asks nothing of the server when nothing changed', { timeout: idleFor + 60_000 }, async () => {
-  const before = await example.requests()
-  await example.touch(Goop, 'sample')
-  await idle()
-  expect((await example.requests()).slice(before.length)).toEqual([])
+it('asks nothing of the server when nothing changed', async () => {
+  expect(await example.requestsDuring(() => example.touch(Goop, 'sample'))).toEqual([])
 })
 
 it('puts back what somebody has changed or deleted', async () => {
@@ -137,12 +104,7 @@ it('puts back what somebody has changed or deleted', async () => {
 })
 
 it('writes nothing when it is started again', async () => {
-  expect(await example.stop(), 'its exit code').toBe(0)
-  const before = await example.requests()
-  await example.start()
-  await example.until('that it looked', async () => expect(await example.reconciliations()).toBeGreaterThan(0))
-  const asked = (await example.requests()).slice(before.length)
-  expect(asked.filter(request => !/^(get|list) /.test(request))).toEqual([])
+  expect(await example.writesAfterRestart()).toEqual([])
 })
 
 it('runs another command in other Jobs', async () => {
@@ -195,12 +157,12 @@ it('runs once on every node, if that is wished', async () => {
   expect(spec?.template.spec?.initContainers).toMatchObject([{ name: 'worker', command: ['sh', '-c', 'true'] }])
   expect(spec?.template.spec?.containers).toMatchObject([{ name: 'pause', image: 'registry.k8s.io/pause:3.10' }])
   await completed('False', 'NothingToDo')
-  await onNodes(2, 1)
+  await onNodes(example.client, ref, 2, 1)
   await done('1/2')
   expect(await condition('Completed')).toMatchObject({ status: 'False', reason: 'Running' })
-  await onNodes(2, 2)
+  await onNodes(example.client, ref, 2, 2)
   await completed('True', 'AllSucceeded')
-  await onNodes(0, 0)
+  await onNodes(example.client, ref, 0, 0)
   await completed('False', 'NothingToDo')
 })
 
@@ -243,8 +205,5 @@ it('goes only when nothing of it runs any more', async () => {
   )
   expect(await names()).toEqual([])
   expect(await example.client.list(DaemonSet, { namespace })).toEqual([])
-  expect(
-    example.log().filter(line => /forbidden/i.test(line)),
-    'what its rules lack',
-  ).toEqual([])
+  expect(example.denied(), 'what its rules lack').toEqual([])
 })

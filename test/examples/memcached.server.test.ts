@@ -2,10 +2,12 @@
  * examples/memcached against a real API server, as one story: each test goes on where the one before it ended. Nobody makes pods there, so the test plays the part
  * of the Deployment's controller.
  */
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { Deployment, Event, Pod } from '../../controller/kube/kinds.ts'
 import { Memcached } from '../../examples/memcached/operator.ts'
-import { type Example, idle, idleFor, useExample } from '../fixtures/example.ts'
+import { available } from '../fixtures/controllers.ts'
+import { type Example, useExample } from '../fixtures/example.ts'
 
 let example: Example
 let ref: { name: string; namespace: string }
@@ -21,7 +23,10 @@ const deployment = () => example.client.get(Deployment, ref)
 const condition = (type: string) => example.condition(Memcached, 'sample', type)
 const labels = { 'app.kubernetes.io/name': 'memcached', 'app.kubernetes.io/instance': 'sample' }
 
-/** As the Deployment's controller would: so many pods, all available. */
+/** Whose controller makes the pods of a Deployment. */
+const replicaSet = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'sample-1', uid: randomUUID(), controller: true }
+
+/** As the Deployment's controller would: these pods, as many as are wished, all available. */
 async function serve(names: string[]): Promise<void> {
   const { namespace } = ref
   for (const { metadata } of await example.client.list(Pod, { namespace })) {
@@ -30,15 +35,9 @@ async function serve(names: string[]): Promise<void> {
   for (const name of names) {
     if (await example.client.find(Pod, { name, namespace })) continue
     const spec = { containers: [{ name: 'memcached', image: 'memcached:1.6-alpine' }] }
-    await example.client.create(Pod, { metadata: { name, namespace, labels }, spec })
+    await example.client.create(Pod, { metadata: { name, namespace, labels, ownerReferences: [replicaSet] }, spec })
   }
-  const { generation } = (await deployment()).metadata
-  const count = names.length
-  const status = {
-    observedGeneration: generation,
-    ...{ replicas: count, updatedReplicas: count, readyReplicas: count, availableReplicas: count },
-  }
-  await example.client.patch(Deployment, ref, { merge: { status } }, { subresource: 'status' })
+  expect(await available(example.client, ref)).toBe(names.length)
 }
 
 it('makes a Deployment from the sample, and says what is missing', async () => {
@@ -81,12 +80,8 @@ it('says which pods serve, and that all is well', async () => {
   expect(await example.kubectl('get', 'mc')).toMatch(/NAME\s+SIZE\s+AVAILABLE\s+READY\s+AGE\nsample\s+2\s+2\s+True/)
 })
 
-it('asks nothing of the server when nothing changed', { timeout: idleFor + 60_000 }, async () => {
-  const before = await example.requests()
-  await example.touch(Memcached, 'sample')
-  expect((await example.requests()).slice(before.length), 'for a reconciliation without a change').toEqual([])
-  await idle()
-  expect((await example.requests()).slice(before.length), 'while nothing happens').toEqual([])
+it('asks nothing of the server when nothing changed', async () => {
+  expect(await example.requestsDuring(() => example.touch(Memcached, 'sample'))).toEqual([])
 })
 
 it('puts back what somebody has changed or deleted', async () => {
@@ -111,12 +106,7 @@ it('follows its size, also by kubectl scale', async () => {
 
 it('writes nothing when it is started again', async () => {
   await example.until('that all is well', async () => expect((await condition('Ready'))?.status).toBe('True'))
-  expect(await example.stop(), 'its exit code').toBe(0)
-  const before = await example.requests()
-  await example.start()
-  await example.until('that it looked', async () => expect(await example.reconciliations()).toBeGreaterThan(0))
-  const asked = (await example.requests()).slice(before.length)
-  expect(asked.filter(request => !/^(get|list) /.test(request))).toEqual([])
+  expect(await example.writesAfterRestart()).toEqual([])
 })
 
 it('leaves nothing when it is deleted', async () => {

@@ -1,11 +1,12 @@
 /**
  * examples/myownshell on a cluster with a node, as one story: its shells are pods that run, and what is deleted is collected.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import type { Live } from '../../controller/kube/kind.ts'
 import { ConfigMap, Deployment, Pod } from '../../controller/kube/kinds.ts'
 import { MyOwnShell } from '../../examples/myownshell/operator.ts'
-import { type Example, idle, useExample } from '../fixtures/example.ts'
+import { type Example, useExample } from '../fixtures/example.ts'
 
 /** An image with a shell that the node has already. */
 const image = process.env.SHIPMATE_TEST_IMAGE ?? 'localhost/node:24'
@@ -47,7 +48,7 @@ it('writes nothing in a minute in which nothing happens', { timeout: 120_000 }, 
   }
   const before = await versions()
   const reconciliations = await example.reconciliations()
-  await idle(60_000)
+  await sleep(60_000)
   expect(await versions()).toEqual(before)
   expect(await example.reconciliations(), 'reconciliations').toBe(reconciliations)
 })

@@ -4,7 +4,8 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { ClusterRole, ConfigMap, Deployment, Lease } from '../../controller/kube/kinds.ts'
 import { MyOwnShell } from '../../examples/myownshell/operator.ts'
-import { type Example, idle, idleFor, useExample } from '../fixtures/example.ts'
+import { available } from '../fixtures/controllers.ts'
+import { type Example, useExample } from '../fixtures/example.ts'
 
 let example: Example
 let ref: { name: string; namespace: string }
@@ -24,13 +25,7 @@ const condition = (type: string) => example.condition(MyOwnShell, 'sample', type
 
 /** As the Deployment's controller would: all pods are available. */
 async function open(): Promise<void> {
-  const { metadata, spec } = await deployment()
-  const count = spec?.replicas ?? 0
-  const status = {
-    observedGeneration: metadata.generation,
-    ...{ replicas: count, updatedReplicas: count, readyReplicas: count, availableReplicas: count },
-  }
-  await example.client.patch(Deployment, ref, { merge: { status } }, { subresource: 'status' })
+  const count = await available(example.client, ref)
   await example.until('a ready MyOwnShell', async () => {
     expect((await condition('Ready'))?.status).toBe('True')
     expect((await shell()).status?.size).toBe(count)
@@ -76,12 +71,8 @@ it('serves health and metrics, and holds a lease', async () => {
   expect(lease.spec?.holderIdentity).toBeTruthy()
 })
 
-it('asks nothing of the server when nothing changed', { timeout: idleFor + 60_000 }, async () => {
-  const before = await example.requests()
-  await example.touch(MyOwnShell, 'sample')
-  expect((await example.requests()).slice(before.length), 'for a reconciliation without a change').toEqual([])
-  await idle()
-  expect((await example.requests()).slice(before.length), 'while nothing happens').toEqual([])
+it('asks nothing of the server when nothing changed', async () => {
+  expect(await example.requestsDuring(() => example.touch(MyOwnShell, 'sample'))).toEqual([])
 })
 
 it('follows its size', async () => {
@@ -131,16 +122,8 @@ it('names a Deployment that is held by a finalizer which nobody handles', async 
 })
 
 it('writes nothing when it is started again', async () => {
-  expect(await example.stop(), 'its exit code').toBe(0)
-  const before = await example.requests()
-  await example.start()
-  await example.until('that it looked', async () => expect(await example.reconciliations()).toBeGreaterThan(0))
-  const asked = (await example.requests()).slice(before.length)
-  expect(asked.filter(request => !/^(get|list) /.test(request))).toEqual([])
-  expect(
-    example.log().filter(line => /forbidden/i.test(line)),
-    'what its rules lack',
-  ).toEqual([])
+  expect(await example.writesAfterRestart()).toEqual([])
+  expect(example.denied(), 'what its rules lack').toEqual([])
 })
 
 it('stays until it could be finalized, makes nothing meanwhile, and leaves nothing', async () => {

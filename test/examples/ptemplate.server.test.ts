@@ -5,7 +5,9 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { CustomResourceDefinition, DaemonSet, Pod } from '../../controller/kube/kinds.ts'
 import { Module, Ptemplate } from '../../examples/ptemplate/operator.ts'
-import { type Example, idle, idleFor, useExample } from '../fixtures/example.ts'
+import { onNodes } from '../fixtures/controllers.ts'
+import { type Example, useExample } from '../fixtures/example.ts'
+import { kmm, offer } from '../fixtures/kmm.ts'
 
 let example: Example
 let namespace: string
@@ -31,69 +33,18 @@ const loaded = (status: string, reason: string) =>
   )
 const metric = async (line: string) => (await example.get('/metrics')).split('\n').find(one => one.startsWith(line))
 
-/** KMM's CRD, with the fields that are used here. */
-const text = { type: 'string' }
-const object = (properties: Record<string, object>) => ({ type: 'object', properties })
-const list = (items: object) => ({ type: 'array', items })
-const counts = object({ desiredNumber: { type: 'integer' }, availableNumber: { type: 'integer' } })
-const kmm = {
-  metadata: { name: 'modules.kmm.sigs.x-k8s.io' },
-  spec: {
-    group: 'kmm.sigs.x-k8s.io',
-    scope: 'Namespaced',
-    names: { kind: 'Module', plural: 'modules', singular: 'module' },
-    versions: [
-      {
-        name: 'v1beta1',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: {
-          openAPIV3Schema: object({
-            spec: object({
-              moduleLoader: object({
-                container: object({
-                  modprobe: object({ moduleName: text, parameters: list(text), dirName: { ...text, default: '/opt' } }),
-                  kernelMappings: list(object({ regexp: text, literal: text, containerImage: text })),
-                }),
-              }),
-              devicePlugin: object({ container: object({ image: text }) }),
-              imageRepoSecret: object({ name: text }),
-              selector: { type: 'object', additionalProperties: text },
-            }),
-            status: object({ devicePlugin: counts, moduleLoader: counts }),
-          }),
-        },
-      },
-    ],
-  },
-}
-
-/** As KMM would: so many nodes offer the devices, of two. */
-const offer = (availableNumber: number, name = 'sample') =>
-  example.client.patch(
-    Module,
-    called(name),
-    { merge: { status: { devicePlugin: { desiredNumber: 2, availableNumber } } } },
-    { subresource: 'status' },
-  )
-
 /** As the DaemonSet's controller would: a pod on each of these nodes. */
 async function consume(nodes: string[]): Promise<void> {
-  const { metadata, spec } = await consumers()
+  const { apiVersion, kind, metadata, spec } = await consumers()
+  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true }
+  const labels = spec?.template.metadata?.labels
   for (const node of nodes) {
     await example.client.create(Pod, {
-      metadata: { name: `sample-consumer-${node}`, namespace, labels: spec?.template.metadata?.labels },
+      metadata: { name: `sample-consumer-${node}`, namespace, labels, ownerReferences: [owner] },
       spec: spec?.template.spec,
     })
   }
-  const count = nodes.length
-  const status = {
-    observedGeneration: metadata.generation,
-    ...{ desiredNumberScheduled: count, currentNumberScheduled: count, updatedNumberScheduled: count },
-    ...{ numberReady: count, numberAvailable: count, numberMisscheduled: 0 },
-  }
-  await example.client.patch(DaemonSet, called('sample-consumer'), { merge: { status } }, { subresource: 'status' })
+  await onNodes(example.client, called('sample-consumer'), nodes.length)
 }
 
 it('does without KMM what can be done without it, and says so', async () => {
@@ -125,11 +76,8 @@ it('says which pods use the devices', async () => {
   expect(await metric('ptemplate_writes_total{operation="create"}')).toMatch(/ 1$/)
 })
 
-it('asks nothing of the server while nothing happens, KMM being absent', { timeout: idleFor + 60_000 }, async () => {
-  const before = await example.requests()
-  await example.touch(Ptemplate, 'sample')
-  await idle()
-  expect((await example.requests()).slice(before.length)).toEqual([])
+it('asks nothing of the server when nothing changed, KMM being absent', async () => {
+  expect(await example.requestsDuring(() => example.touch(Ptemplate, 'sample'))).toEqual([])
 })
 
 it('goes on when KMM appears', async () => {
@@ -152,8 +100,8 @@ it('goes on when KMM appears', async () => {
     selector: { 'node-role.kubernetes.io/worker': 'worker' },
   })
   expect(await condition('Ready')).toMatchObject({ status: 'False', reason: 'Loading' })
-  await offer(1)
-  await offer(2)
+  await offer(example.client, called('sample'), 1)
+  await offer(example.client, called('sample'), 2)
   await loaded('True', 'Loaded')
   expect(await condition('Ready')).toMatchObject({ status: 'True' })
   expect(await example.kubectl('get', 'ptemplate')).toMatch(
@@ -161,11 +109,8 @@ it('goes on when KMM appears', async () => {
   )
 })
 
-it('asks nothing of the server when nothing changed', { timeout: idleFor + 60_000 }, async () => {
-  const before = await example.requests()
-  await example.touch(Ptemplate, 'sample')
-  await idle()
-  expect((await example.requests()).slice(before.length)).toEqual([])
+it('asks nothing of the server when nothing changed', async () => {
+  expect(await example.requestsDuring(() => example.touch(Ptemplate, 'sample'))).toEqual([])
 })
 
 it('puts back what somebody has changed or deleted, of both', async () => {
@@ -184,7 +129,7 @@ it('puts back what somebody has changed or deleted, of both', async () => {
   const before = [(await module()).metadata.uid, (await consumers()).metadata.uid]
   await example.client.delete(Module, called('sample'))
   await example.until('another Module', async () => expect(before).not.toContain((await module()).metadata.uid))
-  await offer(2)
+  await offer(example.client, called('sample'), 2)
   await example.client.delete(DaemonSet, called('sample-consumer'))
   await example.until('another DaemonSet', async () => expect(before).not.toContain((await consumers()).metadata.uid))
 })
@@ -213,7 +158,7 @@ it('makes the consumers once the module is loaded', async () => {
     expect(await example.condition(Ptemplate, 'second', 'Ready')).toMatchObject({ status: 'False', reason: 'Loading' }),
   )
   expect(await example.client.find(DaemonSet, called('second-consumer'))).toBeUndefined()
-  await offer(2, 'second')
+  await offer(example.client, called('second'), 2)
   await example.until(
     'its DaemonSet',
     async () => void (await example.client.get(DaemonSet, called('second-consumer'))),
@@ -223,12 +168,7 @@ it('makes the consumers once the module is loaded', async () => {
 
 it('writes nothing when it is started again', async () => {
   await loaded('True', 'Loaded')
-  expect(await example.stop(), 'its exit code').toBe(0)
-  const before = await example.requests()
-  await example.start()
-  await example.until('that it looked', async () => expect(await example.reconciliations()).toBeGreaterThan(0))
-  const asked = (await example.requests()).slice(before.length)
-  expect(asked.filter(request => !/^(get|list) /.test(request))).toEqual([])
+  expect(await example.writesAfterRestart()).toEqual([])
 })
 
 it('goes on when KMM is removed', async () => {
@@ -251,8 +191,5 @@ it('leaves nothing when it is deleted', async () => {
   await example.until('that its gauge is gone', async () =>
     expect(await metric(`ptemplate_consumers{namespace="${namespace}",name="sample"}`)).toBeUndefined(),
   )
-  expect(
-    example.log().filter(line => /forbidden/i.test(line)),
-    'what its rules lack',
-  ).toEqual([])
+  expect(example.denied(), 'what its rules lack').toEqual([])
 })

@@ -126,13 +126,13 @@ describe('readiness', () => {
     )
     operator.meddle = async (request, next) => {
       if (request.target.resource !== 'gadgets') return next(request)
-      return { status: 403, headers: {}, text: JSON.stringify({ kind: 'Status', message: 'gadgets is forbidden' }) }
+      return { status: 503, headers: {}, text: JSON.stringify({ kind: 'Status', message: 'no gadgets today' }) }
     }
     await readyz(operator)
     await world.clock.advance(10_000)
     expect(visits).toBe(0)
     expect((await readyz(operator)).text).toMatch(
-      /\[-\]watch-gadgets\.v1\.test\.example\.com failed: not read yet: .*gadgets is forbidden/,
+      /\[-\]watch-gadgets\.v1\.test\.example\.com failed: not read yet: .*no gadgets today/,
     )
     operator.meddle = (request, next) => next(request)
     await world.until('work begins without it', () => visits === 1)
@@ -151,6 +151,38 @@ describe('readiness', () => {
     expect((await readyz(operator)).text).toMatch(
       /\[-\]watch-widgets\.v1\.test\.example\.com failed: not read yet: .*widgets is forbidden/,
     )
+  })
+
+  it('is not there while a kind may not be read, but work begins, and each object is looked at again when the rule is there', async () => {
+    const seen: string[] = []
+    const operator = world.start(
+      manager =>
+        void manager
+          .controller(world.widgets)
+          .owns(ConfigMap)
+          .reconcile(({ object, client }) => {
+            try {
+              seen.push(`${client.owned(ConfigMap, object).length} owned`)
+            } catch (error) {
+              seen.push((error as Error).message)
+            }
+          }),
+      { health: localhost },
+    )
+    const rule = '{apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch"]}'
+    operator.meddle = async (request, next) => {
+      if (request.target.resource !== 'configmaps') return next(request)
+      return { status: 403, headers: {}, text: JSON.stringify({ kind: 'Status', message: 'no' }) }
+    }
+    await world.widget('a')
+    await world.until('that it is looked at', () => seen.length === 1)
+    expect(seen).toEqual([`ConfigMap may not be read; the missing rule is ${rule}`])
+    expect((await readyz(operator)).text).toContain(rule)
+    expect(operator.complaints.some(({ msg }) => msg.includes(rule))).toBe(true)
+    operator.meddle = (request, next) => next(request)
+    await world.until('that it is looked at again', () => seen.length === 2)
+    expect(seen[1]).toBe('0 owned')
+    expect((await readyz(operator)).status).toBe(200)
   })
 
   it('goes when a watch has been dead for 5 s, not before, and comes back with it', async () => {

@@ -25,16 +25,34 @@ describe('of several errors', () => {
   })
 
   it("another child's is told while one meets Conflicts", async () => {
-    const second = mutable(Secret, at.world.widgets, { mutateWithInitialData: () => ({ data: {} }) })
+    const second = mutable(Secret, at.world.widgets, {
+      mutateWithInitialData: cr => ({ data: { value: btoa(cr.spec.value) } }),
+    })
     const operator = operate({}, { resources: [settings(), second] })
+    await at.world.widget('a', 'one')
+    await at.world.until('a ready Widget', isReady)
     operator.meddle = (request, next) => {
       if (request.method !== 'PATCH') return next(request)
       if (request.target.resource === 'configmaps') throw new Conflict('Conflict', 'fresh', 409, request.target, {})
       if (request.target.resource === 'secrets') throw new Forbidden(403, request.target, { message: 'quota exceeded' })
       return next(request)
     }
-    await at.world.widget('a')
+    await at.world.change(ref, 'two')
     await at.world.until('that it is told', () => conditions().Ready?.message.includes('quota exceeded') ?? false)
+  })
+
+  it('a Conflict of a creation counts, where nothing is there that it could be about', async () => {
+    const codes: string[] = []
+    const operator = operate({ ErrorManager: ({ results }) => void codes.push(...Object.keys(results.counters())) })
+    operator.meddle = (request, next) => {
+      const isMaking = request.target.resource === 'configmaps' && request.method === 'PATCH'
+      if (isMaking) throw new Conflict('Conflict', 'fresh', 409, request.target, { message: 'no room in the quota' })
+      return next(request)
+    }
+    await at.world.widget('a')
+    await at.world.until('that it is told', () => conditions().Ready?.message.includes('no room in the quota') ?? false)
+    expect(conditions().ReconciliationSuccess).toMatchObject({ status: 'False', reason: 'Conflict' })
+    expect(codes).toContain('CreateFailed')
   })
 })
 

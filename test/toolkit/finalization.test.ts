@@ -1,9 +1,9 @@
 /**
  * What becomes of a custom resource and its children when something is deleted, whatever the hooks and other people do.
  */
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { ConfigMap } from '../../controller/kube/kinds.ts'
-import { freeStyle, type StepHooks } from '../../controller/toolkit/index.ts'
+import { advancedReconciler, freeStyle, type StepHooks } from '../../controller/toolkit/index.ts'
 import type { Widget } from '../fixtures/widget.ts'
 import { bench } from './bench.ts'
 
@@ -162,16 +162,101 @@ describe('a child with a finalizer of its own is not left held', () => {
     expect(isFree()).toBe(true)
   })
 
-  it('without being named, where nobody knows which hook is its own', async () => {
-    const one = (what: string) => settings({ name: cr => `${cr.spec.value}-${what}`, finalizer() {} })
+  it('without being named, where nothing declares its hook any more', async () => {
+    const one = (id: string) => settings({ id, name: cr => `${cr.spec.value}-${id}`, finalizer() {} })
+    const first = operate({}, { resources: [one('x'), one('y')] })
+    await at.world.widget('a', 'old')
+    await at.world.until('a ready Widget', isReady)
+    await first.stop()
+    await at.world.client.delete(ConfigMap, { ...ref, name: 'old-y' })
+    operate({}, { resources: [one('x')] })
+    await at.world.until('that it is told', () => conditions().Ready?.reason === 'ChildHeld')
+    expect(conditions().Ready?.message).toBe(
+      `ConfigMap old-y is being deleted, and held by the finalizer ${childFinalizer}.y; ` +
+        'nothing declares its hook: it takes a ConfigMap with a finalizer and the id y in `resources`',
+    )
+    await at.world.client.delete(at.world.widgets, ref)
+    await at.world.until('that it is gone', () => widget() === undefined)
+    expect(['old-x', 'old-y'].filter(name => map(name)?.metadata.finalizers?.length)).toEqual([])
+  })
+})
+
+describe('of two declarations of one kind, each with a hook', () => {
+  const released: string[] = []
+  const one = (id: string, more: Parameters<typeof settings>[0] = {}) =>
+    settings({
+      ...{ id, name: cr => `${cr.spec.value}-${id}` },
+      finalizer: ({ object }) => void released.push(`${id} of ${object.metadata.name}`),
+      ...more,
+    })
+  beforeEach(() => void released.splice(0))
+
+  it('that of its own runs, though its name is another by now', async () => {
     operate({}, { resources: [one('x'), one('y')] })
     await at.world.widget('a', 'old')
     await at.world.until('a ready Widget', isReady)
     await at.world.change(ref, 'new')
-    await at.world.until('that it is told', () => conditions().Ready?.reason === 'ChildHeld')
-    expect(conditions().Ready?.message).toContain(`held by the finalizer ${childFinalizer}`)
+    await at.world.until('that the old ones are gone', () => !map('old-x') && !map('old-y'))
+    expect(released.sort()).toEqual(['x of old-x', 'y of old-y'])
+    await at.world.until('a ready Widget', isReady)
+  })
+
+  it('that of its own runs, without an owner, though its name is another by now', async () => {
+    operate({}, { resources: [one('x', { owner: false }), one('y', { owner: false })] })
+    await at.world.widget('a', 'old')
+    await at.world.until('a ready Widget', isReady)
+    await at.world.change(ref, 'new')
+    await at.world.until('the new ones', () => map('new-x') !== undefined && map('new-y') !== undefined)
+    await at.world.until('a ready Widget', isReady)
     await at.world.client.delete(at.world.widgets, ref)
     await at.world.until('that it is gone', () => widget() === undefined)
-    expect(['old-x', 'old-y', 'new-x', 'new-y'].filter(name => !isFree(name))).toEqual([])
+    expect(released.sort()).toEqual(['x of new-x', 'x of old-x', 'y of new-y', 'y of old-y'])
   })
+
+  it('a child without an owner that was declared while the operator ran is found, and runs the hook of its id', async () => {
+    operate(
+      {
+        ObjectsGetter({ cr, register }) {
+          for (const name of ['1', '2']) register(one('y', { owner: false, name: `${cr.metadata.name}-${name}` }))
+        },
+      },
+      { resources: [one('x'), one('y', { owner: false })] },
+    )
+    await at.world.widget('a')
+    await at.world.until('a ready Widget', isReady)
+    await at.world.client.delete(at.world.widgets, ref)
+    await at.world.until('that it is gone', () => widget() === undefined)
+    expect(released.sort()).toEqual(['y of a-1', 'y of a-2'])
+  })
+
+  it('an id is asked for, and has to be one that a finalizer can have', () => {
+    const reconciler = (...ids: (string | undefined)[]) =>
+      advancedReconciler(at.world.widgets, { resources: ids.map(id => settings({ id, finalizer() {} })) })
+    expect(() => reconciler(undefined, undefined)).toThrow('say another `id` in each')
+    expect(() => reconciler('x', 'x')).toThrow('have a finalizer and the id x')
+    expect(() => reconciler('no/such')).toThrow('lower-case letters, digits and -')
+    expect(reconciler('x', undefined).mayHold).toBe(true)
+  })
+})
+
+it('CRFinalizer can delete all children with what they own, and waits until they are gone', async () => {
+  const theirs = 'theirs.example.com/hold'
+  const operator = operate(
+    { CRFinalizer: ({ deleteAllResources }) => deleteAllResources({ propagation: 'Foreground' }) },
+    { resources: [settings(), settings({ name: 'b' })] },
+  )
+  await at.world.widget('a')
+  await at.world.until('a ready Widget', isReady)
+  // As a Deployment is held by its pods, on a server that has a garbage collector.
+  await at.world.client.patch(ConfigMap, ref, { merge: { metadata: { finalizers: [theirs] } } })
+  await at.world.client.delete(at.world.widgets, ref)
+  await at.world.until('that it waits', () => conditions().Deleting?.reason === 'ChildrenGoing')
+  expect(conditions().Deleting?.message).toBe('ConfigMap a: being deleted')
+  expect(map('b')).toBeUndefined()
+  const asked = operator.requests
+    .filter(({ method }) => method === 'DELETE')
+    .map(({ body }) => JSON.parse(body ?? '{}'))
+  expect(asked).toMatchObject([{ propagationPolicy: 'Foreground' }, { propagationPolicy: 'Foreground' }])
+  await at.world.client.patch(ConfigMap, ref, { merge: { metadata: { finalizers: null } } })
+  await at.world.until('that it is gone', () => widget() === undefined)
 })

@@ -33,10 +33,10 @@ describe('an object that is not ours', () => {
     expect(map()?.data).toEqual({ value: 'theirs' })
   })
 
-  it('is left alone where the cache does not show it', async () => {
+  it('is left alone where it is made at the very moment in which ours would be', async () => {
     const operator = operate({}, { resources: [settings({ mutateWithCR() {} })] })
     operator.meddle = async (request, next) => {
-      const isMaking = request.target.resource === 'configmaps' && request.method === 'GET' && request.target.name
+      const isMaking = request.target.resource === 'configmaps' && request.method === 'PATCH'
       if (isMaking && !map()) await at.world.client.create(ConfigMap, { metadata: ref, data: { theirs: 'x' } })
       return next(request)
     }

@@ -60,6 +60,19 @@ it('a finalizer, pods and what the hooks do are added, each verb once', () => {
   expect(verbs('configmaps')).toEqual(['get', 'list', 'watch', 'create', 'patch', 'delete'])
 })
 
+it.each([
+  [{ pods: true }, { pods: ['get', 'list', 'watch'] }],
+  [{ pods: 'list' }, { pods: ['list'] }],
+  [{ exec: true }, { pods: ['list'], 'pods/exec': ['get', 'create'] }],
+  [
+    { exec: true, pods: true },
+    { pods: ['get', 'list', 'watch'], 'pods/exec': ['get', 'create'] },
+  ],
+] as const)('what is said of pods (%j) is what may be done to them', (said, verbs) => {
+  const rules = rulesOf(said).rules.filter(({ resources }) => resources[0]?.startsWith('pods'))
+  expect(Object.fromEntries(rules.map(({ resources, verbs }) => [resources[0], verbs]))).toEqual(verbs)
+})
+
 it('one that only creates may not delete', () => {
   const { rules } = rbacOf([basicReconciler(Site, { resources: [servers] })])
   expect(rules.find(({ resources }) => resources.includes('deployments'))?.verbs).toEqual([

@@ -237,6 +237,28 @@ describe('an advanced reconciler', () => {
     await world.until('the second', () => find(Secret, ref) !== undefined)
     await world.until('a ready Widget', isReady)
   })
+
+  it('waits with a change, too, until what it depends on is ready', async () => {
+    const first = settings({ ready: (_, cr) => cr.spec.value !== 'slow' })
+    const second = settings({ name: 'second' })
+    operate(
+      {
+        ObjectsGetter({ register }) {
+          register(second, { after: register(first) })
+        },
+      },
+      { resources: [first, second] },
+    )
+    const value = () => find(ConfigMap, { ...ref, name: 'second' })?.data?.value
+    await world.widget('a', 'one')
+    await world.until('a ready Widget', isReady)
+    await world.change(ref, 'slow')
+    await world.until('the first', () => map()?.data?.value === 'slow')
+    await quiet()
+    expect(value()).toBe('one')
+    await world.change(ref, 'three')
+    await world.until('both', () => value() === 'three')
+  })
 })
 
 describe('an error', () => {

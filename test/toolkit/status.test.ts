@@ -51,6 +51,20 @@ describe('conditions', () => {
   })
 })
 
+it('a condition that is not said again tells of which generation it was said', async () => {
+  operate({
+    SuccessManager({ cr, condition }) {
+      if (cr.spec.value === 'one') condition({ type: 'Counted', status: 'True', reason: 'X', message: '' })
+    },
+  })
+  await at.world.widget('a', 'one')
+  await at.world.until('the condition', () => conditions().Counted !== undefined)
+  await at.world.change(ref, 'two')
+  await at.world.until('the new generation', () => conditions().Ready?.observedGeneration === 2)
+  // By metav1.Condition: out of date with respect to the current state, until somebody says it anew.
+  expect(conditions().Counted).toMatchObject({ status: 'True', observedGeneration: 1 })
+})
+
 describe('a custom resource that is being deleted and cannot go', () => {
   it.each([
     ['without a finalizer of ours', {}],
@@ -92,6 +106,26 @@ it('a status that the server does not serve is an error that says so', async () 
   )
 })
 
+it('pods and exec are for operators that say so, since their rules follow from that', async () => {
+  const said: string[] = []
+  const child = mutable(ConfigMap, at.world.widgets, { mutateWithInitialData: () => ({ data: {} }) })
+  operate(
+    {
+      async SuccessManager({ pods, exec }) {
+        for (const ask of [() => pods(child), () => exec(child, 'web', ['true'])])
+          await ask().catch((error: Error) => said.push(error.message))
+      },
+    },
+    { resources: [child] },
+  )
+  await at.world.widget('a')
+  await at.world.until('both', () => said.length >= 2)
+  expect(said.slice(0, 2)).toEqual([
+    "`pods` is not among the operator's options: true watches pods, 'list' asks for them",
+    "`exec: true` is not among the operator's options",
+  ])
+})
+
 it('a pod of a workload without an owner is news to its custom resource', async () => {
   const labels = { app: 'a' }
   const workload = mutable(Deployment, at.world.widgets, {
@@ -116,9 +150,15 @@ it('a pod of a workload without an owner is news to its custom resource', async 
   await at.world.widget('a')
   await at.world.until('a ready Widget', isReady)
   await quiet()
-  await at.world.client.create(Pod, {
-    metadata: { name: 'a-0', namespace: 'default', labels },
-    spec: { containers: [{ name: 'web', image: 'web' }] },
-  })
+  const pod = (name: string, metadata: object = {}) =>
+    at.world.client.create(Pod, {
+      metadata: { name, namespace: 'default', labels, ...metadata },
+      spec: { containers: [{ name: 'web', image: 'web' }] },
+    })
+  const controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'a', uid: 'x', controller: true }
+  await pod('somebody-elses')
+  await pod('a-0', { ownerReferences: [controller] })
   await at.world.until('that it is counted', () => count === 1)
+  await quiet()
+  expect(count, 'as listPods counts').toBe(1)
 })

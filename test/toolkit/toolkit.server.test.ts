@@ -3,8 +3,9 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { type Access, connect } from '../../controller/kube/access.ts'
-import type { Kind, Snapshot } from '../../controller/kube/kind.ts'
-import { ConfigMap, Deployment, Namespace, Service, StatefulSet } from '../../controller/kube/kinds.ts'
+import { defineKind, type Kind, type Snapshot } from '../../controller/kube/kind.ts'
+import { ConfigMap, Deployment, Job, Namespace, Service, StatefulSet } from '../../controller/kube/kinds.ts'
+import type { Request } from '../../controller/kube/transport.ts'
 import { createManager, type Manager } from '../../controller/runtime/manager.ts'
 import {
   type AnyResource,
@@ -27,6 +28,8 @@ let manager: Manager
 let started: Promise<void>
 let writes: string[]
 let requests: number
+/** Comes before each request of the operator's. */
+let meddle: ((request: Request) => Promise<void>) | undefined
 
 beforeAll(async () => {
   access = connect({ kubeconfig: { file } })
@@ -38,6 +41,7 @@ beforeEach(async () => {
   namespace = made.metadata.name
   writes = []
   requests = 0
+  meddle = undefined
 })
 afterEach(async () => {
   await manager?.stop()
@@ -52,7 +56,8 @@ function operate(...resources: AnyResource<Widget>[]): void {
     signals: false,
     log: { level: 'silent' },
     interceptors: [
-      next => request => {
+      next => async request => {
+        await meddle?.(request)
         const { verb, resource, subresource, name } = request.target
         if (!request.stream && resource !== 'leases' && resource !== 'events') requests++
         if (request.method !== 'GET' && resource !== 'events')
@@ -249,6 +254,144 @@ describe('a field that the server does not let change', () => {
     await reaches('Stalled', 'True')
     expect((await condition('Stalled'))?.message).toContain('spec.serviceName of StatefulSet a cannot be changed')
   })
+})
+
+describe('what is to be created anew goes only if the server would take the new one', () => {
+  const stays = async (kind: Kind, wanted: string) => {
+    const { uid } = (await access.client.get(kind, { name: 'a', namespace })).metadata
+    await change('two')
+    await reaches('Stalled', 'True')
+    expect((await condition('Stalled'))?.message).toContain(wanted)
+    const now = (await access.client.get(kind, { name: 'a', namespace })).metadata
+    expect(now.uid).toBe(uid)
+    expect(now.deletionTimestamp).toBeUndefined()
+    expect(writes.filter(write => write.startsWith('delete'))).toEqual([])
+  }
+
+  it('a StatefulSet whose new template is wrong', async () => {
+    operate(
+      mutable(StatefulSet, widgets, {
+        recreate: true,
+        mutateWithInitialData: cr => ({
+          spec: {
+            serviceName: cr.spec.value,
+            selector: { matchLabels: labels },
+            template: {
+              metadata: { labels },
+              spec: {
+                containers: [{ ...container('1'), imagePullPolicy: cr.spec.value === 'one' ? 'Always' : 'Perhaps' }],
+              },
+            },
+          },
+        }),
+        ready: () => true,
+      }),
+    )
+    await wish('one')
+    await reaches('Ready', 'True')
+    await stays(StatefulSet, 'spec.template.spec.containers[0].imagePullPolicy')
+  })
+
+  it('a Job whose new template may not be created, as only a creation tells', async () => {
+    const policies = defineKind<object>({
+      ...{ group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false },
+      ...{ kind: 'ValidatingAdmissionPolicy', plural: 'validatingadmissionpolicies' },
+    })
+    const bindings: Kind = {
+      ...policies,
+      ...{ kind: 'ValidatingAdmissionPolicyBinding', plural: 'validatingadmissionpolicybindings' },
+    }
+    const matchConstraints = {
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+      resourceRules: [{ apiGroups: ['batch'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['jobs'] }],
+    }
+    const expression = "object.spec.template.spec.containers.all(c, c.image != 'example.com/two')"
+    await access.client.create(policies, {
+      metadata: { name: namespace },
+      spec: {
+        failurePolicy: 'Fail',
+        matchConstraints,
+        validations: [{ expression, message: 'no image of that name' }],
+      },
+    } as never)
+    await access.client.create(bindings, {
+      metadata: { name: namespace },
+      spec: { policyName: namespace, validationActions: ['Deny'] },
+    } as never)
+    const job = (image: string) => ({
+      spec: { template: { spec: { restartPolicy: 'Never', containers: [{ name: 'x', image }] } } },
+    })
+    // A policy is in force a moment after it was made.
+    await vi.waitFor(
+      () =>
+        expect(
+          access.client.create(
+            Job,
+            { metadata: { name: 'try', namespace }, ...job('example.com/two') },
+            { dryRun: true },
+          ),
+        ).rejects.toThrow('no image of that name'),
+      patience,
+    )
+    operate(
+      mutable(Job, widgets, {
+        recreate: true,
+        mutateWithInitialData: cr => job(`example.com/${cr.spec.value}`),
+        ready: () => true,
+      }),
+    )
+    await wish('one')
+    await reaches('Ready', 'True')
+    await stays(
+      Job,
+      'spec.template of Job a cannot be changed once it is there, and it stays, as a new one would be refused',
+    )
+    expect((await condition('Stalled'))?.message).toContain('no image of that name')
+    await change('three')
+    await vi.waitFor(async () => {
+      const { spec } = await access.client.get(Job, { name: 'a', namespace })
+      expect(spec?.template.spec?.containers[0]?.image).toBe('example.com/three')
+    }, patience)
+    await access.client.delete(bindings, { name: namespace })
+    await access.client.delete(policies, { name: namespace })
+  })
+
+  it('a Service may keep the node port that the old one has', async () => {
+    operate(
+      mutable(Service, widgets, {
+        recreate: true,
+        mutateWithInitialData: cr => ({
+          spec: {
+            type: 'NodePort',
+            clusterIP: cr.spec.value,
+            selector: labels,
+            ports: [{ port: 80, nodePort: 31_234 }],
+          },
+        }),
+      }),
+    )
+    await wish('10.0.0.201')
+    await reaches('Ready', 'True')
+    await change('10.0.0.202')
+    await vi.waitFor(async () => {
+      const { spec } = await access.client.get(Service, { name: 'a', namespace })
+      expect(spec).toMatchObject({ clusterIP: '10.0.0.202', ports: [{ nodePort: 31_234 }] })
+    }, patience)
+  })
+})
+
+it('an object that somebody makes at the very moment in which ours would be created is left alone', async () => {
+  operate(mutable(ConfigMap, widgets, { mutateWithInitialData: () => ({ data: { ours: 'x' } }) }))
+  meddle = async ({ method, target }) => {
+    if (method !== 'PATCH' || target.resource !== 'configmaps') return
+    meddle = undefined
+    await access.client.create(ConfigMap, { metadata: { name: 'a', namespace }, data: { theirs: 'x' } })
+  }
+  await wish('one')
+  await reaches('Stalled', 'True')
+  expect((await condition('Stalled'))?.message).toContain('was there before')
+  const { data, metadata } = await access.client.get(ConfigMap, { name: 'a', namespace })
+  expect({ data, owners: metadata.ownerReferences }).toEqual({ data: { theirs: 'x' }, owners: undefined })
 })
 
 it('a field that the server would drop is an error that names it', async () => {

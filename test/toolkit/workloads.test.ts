@@ -46,6 +46,10 @@ describe('the pods of a workload', () => {
     })
   })
 
+  it('are none where it is not there', () => {
+    expect(podsOf(undefined)).toEqual({ replicas: 0, ready: 0, available: 0, updated: 0, remaining: 0 })
+  })
+
   it('are all to come where there is no status', () => {
     expect(podsOf(live<LiveSet>('StatefulSet', { spec: {} }))).toEqual({
       ...{ replicas: 1, ready: 0, available: 0, updated: 0, remaining: 1 },
@@ -188,14 +192,18 @@ describe('how pods ended', () => {
     const pods = [
       {
         metadata: { name: 'p1' },
-        status: { containerStatuses: [ended('a', 0), { name: 'b', state: { running: {} } }] },
+        status: {
+          containerStatuses: [ended('a', 0), { name: 'b', state: { running: {} } }],
+          initContainerStatuses: [ended('prepare', 1)],
+        },
       },
       { metadata: { name: 'p2' }, status: { containerStatuses: [ended('a', 137, 'OOMKilled')] } },
       { metadata: { name: 'p3' } },
     ] as unknown as LivePod[]
     expect(exitsOf(pods)).toEqual([
-      { pod: 'p1', container: 'a', exitCode: 0 },
-      { pod: 'p2', container: 'a', exitCode: 137, reason: 'OOMKilled' },
+      { pod: 'p1', container: 'prepare', exitCode: 1, isInit: true },
+      { pod: 'p1', container: 'a', exitCode: 0, isInit: false },
+      { pod: 'p2', container: 'a', exitCode: 137, isInit: false, reason: 'OOMKilled' },
     ])
   })
 
@@ -228,7 +236,7 @@ describe('how pods ended', () => {
     expect(
       await names(live<LiveDeployment>('Deployment', { spec: { selector: { matchLabels: { job: 'x' } } } })),
     ).toEqual(['foreign'])
-    expect(await jobExits(client, job)).toEqual([{ pod: 'own', container: 'main', exitCode: 3 }])
+    expect(await jobExits(client, job)).toEqual([{ pod: 'own', container: 'main', exitCode: 3, isInit: false }])
     expect(await countRunning(client, job)).toBe(1)
   })
 })

@@ -3,9 +3,9 @@
  *
  * Guarantee: the same definition gives the same text.
  */
-import { stringify } from 'yaml'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { shown } from '../../../shared/nearest.ts'
+import { yaml } from '../libraries.ts'
 import { type Columns, type PrinterColumn, printerColumns } from './columns.ts'
 import { jsonSchemaOf } from './jsonschema.ts'
 import type { Names } from './names.ts'
@@ -63,8 +63,8 @@ export interface Version {
   readonly storage: boolean
   readonly deprecated: boolean | string
   readonly description: string | undefined
-  readonly spec: z.ZodObject
-  readonly status: z.ZodObject
+  readonly spec: z.core.$ZodObject
+  readonly status: z.core.$ZodObject
   readonly rules: readonly ValidationRule[]
   readonly columns: Columns
   readonly scale: ScalePaths | undefined
@@ -110,7 +110,7 @@ export function crdOf(names: Names, namespaced: boolean, versions: CrdVersion[])
 
 export function yamlOf(crd: Crd): string {
   const header = `# Generated from the definition of ${crd.spec.names.kind}: change that, not this file.\n`
-  return header + stringify(crd, { lineWidth: 120, aliasDuplicateObjects: false })
+  return header + yaml().stringify(crd, { lineWidth: 120, aliasDuplicateObjects: false })
 }
 
 /** `cache.example.com_memcacheds.yaml`: where a kind's CRD is kept, by the custom of Kubernetes' own tools. */
@@ -121,7 +121,7 @@ export function crdFileName({ group, plural }: { readonly group: string; readonl
 function rootSchema({ spec, status, rules, description }: Version): StructuralSchema {
   const wished = structural(jsonSchemaOf(spec), ['spec'])
   // Where every field may be left out the whole spec may; it is there all the same.
-  const mayBeAbsent = wished.default === undefined && spec.safeParse({}).success
+  const mayBeAbsent = wished.default === undefined && z.safeParse(spec, {}).success
   const checked = rulesOf(rules, ['rules'])
   return {
     ...(description === undefined ? {} : { description }),

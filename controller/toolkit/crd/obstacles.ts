@@ -51,9 +51,9 @@ export function obstacleOf(schema: z.core.$ZodType, json: Json): string | undefi
   const known = byType[def.type]
   if (known !== undefined) return known
   if ('coerce' in def && def.coerce) return `z.coerce accepts what the server does not, as ${changes}`
-  if (def.type === 'record' && !isPlainText(def.keyType)) {
+  if (def.type === 'record' && !isPlainText(def.keyType) && json['namesUnchecked'] !== true) {
     const rule = 'rules: [{ rule: \'self.all(key, key.matches("^a"))\' }]'
-    return `the names of a record cannot be constrained in a CRD: use z.string() for them and .meta({ ${rule} }), or z.object`
+    return `the names of a record cannot be constrained in a CRD: use z.string() for them and .meta({ ${rule} }), or z.object; or let only validate() check them, with .meta({ namesUnchecked: true })`
   }
   const found = checksOf(schema)
     .map(checkObstacle)

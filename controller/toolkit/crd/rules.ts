@@ -1,14 +1,16 @@
 /**
  * CEL rules of a definition. Their syntax is checked here, their types and cost by the server, which alone knows its functions. Pure.
  */
-import { Environment } from '@marcbachmann/cel-js'
+import type { Environment } from '@marcbachmann/cel-js'
 import { messageOf } from '../../../shared/errors.ts'
 import { shown, suggestion } from '../../../shared/nearest.ts'
+import { cel } from '../libraries.ts'
 import { type FieldPath, refuse } from './refuse.ts'
 import type { ValidationRule } from './structural.ts'
 
 const parts = ['rule', 'message', 'messageExpression', 'reason', 'fieldPath', 'optionalOldSelf']
-const environment = new Environment({ enableOptionalTypes: true })
+/** Made when the first rule is read. */
+let environment: Environment | undefined
 
 export function rulesOf(given: unknown, path: FieldPath): ValidationRule[] {
   if (given === undefined) return []
@@ -32,6 +34,7 @@ function checkSyntax(expression: string, path: FieldPath): void {
   // The parser does not know optional items of lists and maps; the server does.
   if (/[[{,]\s*\?/.test(expression)) return
   try {
+    environment ??= new (cel().Environment)({ enableOptionalTypes: true })
     environment.parse(expression)
   } catch (thrown) {
     refuse(path, `the rule ${shown(expression)} is no CEL: ${messageOf(thrown).split('\n')[0]}`)

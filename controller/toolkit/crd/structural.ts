@@ -15,7 +15,7 @@ import { unionOf } from './union.ts'
 /** What every sort of value may have beside its type, as zod or `.meta` give it. */
 const common = ['description', 'title', 'default', 'nullable', 'examples', 'deprecated', 'rules', 'type']
 /** Understood, and then without a place or a need in a CRD. */
-const dropped = ['readOnly', 'contentEncoding']
+const dropped = ['readOnly', 'contentEncoding', 'namesUnchecked']
 const extensions = [
   'x-kubernetes-embedded-resource',
   'x-kubernetes-int-or-string',

@@ -3,7 +3,7 @@
  *
  * Guarantee: each sentence names the field, its value, and what would be accepted.
  */
-import type { z } from 'zod'
+import { z } from 'zod'
 import { shown, suggestion } from '../../../shared/nearest.ts'
 import { wanted } from '../../../shared/params/keywords.ts'
 import { accepted } from './describe.ts'
@@ -17,8 +17,8 @@ export interface Validated {
   readonly kind: string
   readonly namespaced: boolean
   readonly schema: StructuralSchema
-  readonly spec: z.ZodObject
-  readonly status: z.ZodObject
+  readonly spec: z.core.$ZodObject
+  readonly status: z.core.$ZodObject
 }
 
 type Path = readonly (string | number)[]
@@ -52,9 +52,9 @@ function identity(object: Record<string, unknown>, { apiVersion, kind, namespace
   return problems
 }
 
-function partProblems(part: string, given: unknown, schema: z.ZodObject, known: StructuralSchema = {}): string[] {
+function partProblems(part: string, given: unknown, schema: z.core.$ZodObject, known: StructuralSchema = {}): string[] {
   const value = withoutNulls(given, known)
-  const { error } = schema.safeParse(value, { reportInput: true })
+  const { error } = z.safeParse(schema, value, { reportInput: true })
   const sentences = (error?.issues ?? [])
     // Fields that are not known are found below, for every object alike.
     .filter(issue => issue.code !== 'unrecognized_keys')

@@ -5,7 +5,8 @@
  * So the structure is that of the template's own text, and a value is where its word was: alone in a plain scalar, the value itself; within more text or
  * quotes, or as a key, its text.
  */
-import { isMap, isScalar, parseAllDocuments, type Scalar, visit } from 'yaml'
+import type { DocumentOptions, ParseOptions, Scalar, SchemaOptions } from 'yaml'
+import { yaml } from '../libraries.ts'
 import type { Piece, Template } from './liquid.ts'
 import { placeOf, YamlTemplateError } from './problem.ts'
 import { copyOut } from './scope.ts'
@@ -16,6 +17,7 @@ export function read(template: Template, pieces: readonly Piece[], want: 'object
   const fail = (offset: number, problem: string): never => {
     throw new YamlTemplateError(template.file, placeOf(template.text, originOf(offset)), problem)
   }
+  const { isMap, isScalar, parseAllDocuments, visit } = yaml()
   const documents = parseAllDocuments(text, literals)
   for (const document of documents) {
     const [wrong] = [...document.errors, ...document.warnings]
@@ -133,13 +135,13 @@ const literals = {
   prettyErrors: false,
   customTags: (tags: (string | { tag: string; format?: string })[]) =>
     tags.filter(tag => typeof tag === 'string' || !(tag.format === 'TIME' || special.test(tag.tag))),
-} as Parameters<typeof parseAllDocuments>[1]
+} as ParseOptions & DocumentOptions & SchemaOptions
 
 const isPlain = ({ type }: Scalar) => type === 'PLAIN'
 
 /** As after the last `---`. */
 function isNothing(contents: unknown): boolean {
-  return isScalar(contents) && contents.value === null && (contents.source ?? '') === ''
+  return yaml().isScalar(contents) && contents.value === null && (contents.source ?? '') === ''
 }
 
 /** YAML's complaint, without words that stand for values. */

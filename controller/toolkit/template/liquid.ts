@@ -4,20 +4,10 @@
  * Guarantee: a piece of text is a part of the template as its author wrote it. The engine is an interpreter; it makes no code, reads no other file, and
  * knows neither time nor chance.
  */
-import {
-  analyzeSync,
-  Context,
-  type Emitter,
-  Liquid,
-  LiquidError,
-  type Template as Node,
-  Output,
-  Parser,
-  TokenKind,
-  toValueSync,
-} from 'liquidjs'
+import type { Emitter, Liquid, Template as Node, Output, Parser } from 'liquidjs'
 import { messageOf } from '../../../shared/errors.ts'
 import { suggestion } from '../../../shared/nearest.ts'
+import { liquid } from '../libraries.ts'
 import { type Place, placeOf, YamlTemplateError } from './problem.ts'
 import { copyOut } from './scope.ts'
 
@@ -49,12 +39,18 @@ const fickle = /^(date|date_to_.*|sample|shuffle)$/
 const memoryLimit = 10_000_000
 
 /** One for all: it holds nothing of any template. Made when the first is compiled. */
-let engine: Liquid | undefined
+let known: Engine | undefined
+
+interface Engine {
+  readonly engine: Liquid
+  readonly parse: (file: string, text: string) => Node[]
+}
 
 export function compile(file: string, text: string): Template {
-  engine ??= createEngine()
-  const liquid = engine
-  const nodes = attempt(file, text, () => new PieceParser(liquid).parse(text, file))
+  known ??= createEngine()
+  const { engine, parse } = known
+  const { analyzeSync, Context, Output, TokenKind, toValueSync } = liquid()
+  const nodes = attempt(file, text, () => parse(file, text))
   const names = Object.entries(analyzeSync(nodes, { partials: false }).globals).map(([name, [first]]) => ({
     name,
     line: first?.location.row ?? 1,
@@ -68,8 +64,8 @@ export function compile(file: string, text: string): Template {
     render: scope =>
       attempt(file, text, () => {
         const pieces = new Pieces()
-        const context = new Context(scope, liquid.options, { sync: true }, { liquid })
-        toValueSync(liquid.renderer.renderTemplates(nodes, context, pieces))
+        const context = new Context(scope, engine.options, { sync: true }, { liquid: engine })
+        toValueSync(engine.renderer.renderTemplates(nodes, context, pieces))
         return pieces.all
       }),
     outline: () => {
@@ -83,11 +79,34 @@ export function compile(file: string, text: string): Template {
   }
 }
 
-function createEngine(): Liquid {
+function createEngine(): Engine {
+  const { Liquid, Output, Parser, TokenKind } = liquid()
   const engine = new Liquid({ strictVariables: true, strictFilters: true, lenientIf: true, locale: 'en', memoryLimit })
   for (const name of Object.keys(engine.tags)) if (!tags.includes(name)) delete engine.tags[name]
   for (const name of Object.keys(engine.filters)) if (fickle.test(name)) delete engine.filters[name]
-  return engine
+
+  class PieceParser extends Parser {
+    override parseToken(...[token, rest]: Parameters<Parser['parseToken']>): ReturnType<Parser['parseToken']> {
+      const node: Node = super.parseToken(token, rest)
+      if (node instanceof Output) {
+        const { value } = node
+        node.render = function* (context, emitter) {
+          const given: unknown = yield value.value(context, false)
+          emitter.write(pieceOf(node, copyOut(given)))
+        }
+      } else if (token.kind === TokenKind.HTML) {
+        const { trimLeft } = token as unknown as { trimLeft: number }
+        const { str: text } = node as unknown as { str: string }
+        node.render = (_context, emitter) => emitter.write({ is: 'text', at: token.begin + trimLeft, text })
+      } else if ((token as unknown as { name: string }).name === 'raw') {
+        const text = (node as unknown as { render(): string }).render()
+        node.render = (_context, emitter) => emitter.write({ is: 'text', at: token.end, text })
+      }
+      return node as ReturnType<Parser['parseToken']>
+    }
+  }
+
+  return { engine, parse: (file, text) => new PieceParser(engine).parse(text, file) }
 }
 
 /** Takes pieces alone, so that nothing else can get into the text. */
@@ -101,27 +120,6 @@ class Pieces implements Emitter {
   }
 }
 
-class PieceParser extends Parser {
-  override parseToken(...[token, rest]: Parameters<Parser['parseToken']>): ReturnType<Parser['parseToken']> {
-    const node: Node = super.parseToken(token, rest)
-    if (node instanceof Output) {
-      const { value } = node
-      node.render = function* (context, emitter) {
-        const given: unknown = yield value.value(context, false)
-        emitter.write(pieceOf(node, copyOut(given)))
-      }
-    } else if (token.kind === TokenKind.HTML) {
-      const { trimLeft } = token as unknown as { trimLeft: number }
-      const { str: text } = node as unknown as { str: string }
-      node.render = (_context, emitter) => emitter.write({ is: 'text', at: token.begin + trimLeft, text })
-    } else if ((token as unknown as { name: string }).name === 'raw') {
-      const text = (node as unknown as { render(): string }).render()
-      node.render = (_context, emitter) => emitter.write({ is: 'text', at: token.end, text })
-    }
-    return node as ReturnType<Parser['parseToken']>
-  }
-}
-
 function pieceOf({ token }: Output, value: unknown): Piece {
   return { is: 'value', at: token.begin, expression: token.getText(), value }
 }
@@ -131,7 +129,7 @@ function attempt<R>(file: string, text: string, run: () => R): R {
   try {
     return run()
   } catch (error) {
-    if (!(error instanceof LiquidError)) throw error
+    if (!(error instanceof liquid().LiquidError)) throw error
     const { token, originalError } = error as unknown as {
       token: { begin: number; getText(): string }
       originalError?: Error & { variableName?: string }

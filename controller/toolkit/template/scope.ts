@@ -4,21 +4,26 @@
  * The engine has ways of its own with some names: an object's `size` would be the number of its keys, and any property of null would be null. Here a
  * property that was not given is undefined, and so an error where it is used.
  */
-import { Drop } from 'liquidjs'
 import { TerminalError } from '../../runtime/outcome.ts'
+import { liquid } from '../libraries.ts'
 
 /** No value may be nested deeper. */
 const deepest = 128
 
-/** Null, of which no property can be asked. */
-class Null extends Drop {
-  override valueOf(): null {
-    return null
-  }
+/** Null, of which no property can be asked. One for all, made when the first is needed. */
+let nothing: object | undefined
 
-  toJSON(): null {
-    return null
+function createNothing(): object {
+  class Null extends liquid().Drop {
+    override valueOf(): null {
+      return null
+    }
+
+    toJSON(): null {
+      return null
+    }
   }
+  return new Null()
 }
 
 /** A value that is no JSON is refused by its path. */
@@ -27,8 +32,11 @@ export function scopeOf(file: string, values: Readonly<Record<string, unknown>>)
 }
 
 function copyIn(value: unknown, path: readonly (string | number)[], refuse: (problem: string) => Error): unknown {
-  if (value === null) return new Null()
   if (value === undefined) return undefined
+  if (value === null) {
+    nothing ??= createNothing()
+    return nothing
+  }
   const problem = problemOf(value, path.length)
   if (problem !== undefined) throw refuse(`${path.join('.') || 'they'}: ${problem}`)
   if (typeof value !== 'object') return value
@@ -67,8 +75,8 @@ function isPlain(value: object): boolean {
 
 /** A value that comes out of an expression, as a copy; members that are undefined are left out. Throws, in words, what is no JSON. */
 export function copyOut(value: unknown, depth = 0): unknown {
-  if (value === null || value instanceof Null) return null
   if (value === undefined) throw new TypeError('has no value')
+  if (value === null || value === nothing) return null
   const problem = problemOf(value, depth)
   if (problem !== undefined) throw new TypeError(`is no value: ${problem}`)
   if (typeof value !== 'object') return value

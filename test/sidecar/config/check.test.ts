@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sha256 } from '../../../shared/canonical.ts'
+import { configHash } from '../../../shared/lifecycle/hash.ts'
 import { checkConfig } from '../../../sidecar/config/check.ts'
-import { configHash, examine } from '../../../sidecar/config/examine.ts'
+import { examine } from '../../../sidecar/config/examine.ts'
 
 let folder: string
 beforeAll(() => {

@@ -1,17 +1,13 @@
 /**
  * The sidecar's image on a real node, as a native sidecar under restricted pod security: it runs actions, survives deaths, and a pod ends only after its preStop.
  */
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { exec } from '../../../controller/kube/exec.ts'
 import type { LifecycleSpec } from '../../../shared/lifecycle/model.ts'
 import { type Cluster, useCluster } from '../../fixtures/pods.ts'
-import { noImages, restricted, restrictedNamespace, type SidecarPod, type SidecarPods } from './pod.ts'
+import { actions, endsAfterPreStop, goesOnWithoutAgent, shell } from './deaths.ts'
+import { describeOnNode, longest, restricted, restrictedNamespace, type SidecarPod, type SidecarPods } from './pod.ts'
 
-const kubeconfig = inject('kubeconfig')
-const skipped = noImages ? ` (skipped: ${noImages})` : ''
-const longest = 180_000
-
-const shell = (script: string) => ({ exec: { command: ['sh', '-c', script] } })
 const forEver = 'while :; do sleep 1; done'
 const lifecycle: LifecycleSpec = {
   states: [
@@ -22,8 +18,7 @@ const lifecycle: LifecycleSpec = {
   preStop: 'stop',
   actions: [
     { name: 'greet', ...shell('echo "{\\"result\\":{\\"uid\\":$(id -u)}}"') },
-    { name: 'wait', ...shell('until [ -e /work/go ]; do sleep 0.05; done; echo once >>/work/effects') },
-    { name: 'stop', ...shell('echo begun >/work/stop; sleep 3; echo ended >>/work/stop') },
+    ...actions,
     { name: 'unverified', shared: true, ...shell(forEver) },
     {
       name: 'applied',
@@ -35,7 +30,7 @@ const lifecycle: LifecycleSpec = {
   ],
 }
 
-describe.skipIf(!kubeconfig || noImages)(`the sidecar's image${skipped}`, { timeout: longest }, () => {
+describeOnNode("the sidecar's image", kubeconfig => {
   let pods: SidecarPods
   let pod: SidecarPod
   beforeAll(async () => {
@@ -64,18 +59,7 @@ describe.skipIf(!kubeconfig || noImages)(`the sidecar's image${skipped}`, { time
     expect(await pod.ended('greet')).toMatchObject({ phase: 'Succeeded', exitCode: 0, result: { uid: 65532 } })
   })
 
-  it('goes on with a run when its agent is killed, and the run ends once', async () => {
-    const { bootId } = await pod.state()
-    await pod.begin('wait', 'wait')
-    await pod.exec('sidecar', ['sh', '-c', 'kill -9 $(cut -d" " -f1 /proc/1/task/1/children)'])
-    await vi.waitUntil(async () => (await pod.state()).bootId !== bootId, { timeout: 30_000 })
-    expect(await pod.run('wait')).toMatchObject({ phase: 'Running' })
-
-    await pod.exec('app', ['touch', '/work/go'])
-    expect(await pod.ended('wait')).toMatchObject({ phase: 'Succeeded', exitCode: 0 })
-    expect(await pod.exec('app', ['cat', '/work/effects'])).toBe('once\n')
-    expect(await pod.restarts()).toBe(0)
-  })
+  it('goes on with a run when its agent is killed, and the run ends once', () => goesOnWithoutAgent(pod))
 
   it('does not know how a run ended when its container is killed, but what verify says', async () => {
     for (const action of ['unverified', 'applied', 'unapplied']) await pod.begin(action, action)
@@ -94,9 +78,8 @@ describe.skipIf(!kubeconfig || noImages)(`the sidecar's image${skipped}`, { time
   })
 
   it('holds the application back from its end until the preStop action is done', async () => {
-    const [app, sidecar] = [pod.printed('app'), pod.printed('sidecar')]
-    await pod.delete()
-    expect(await app).toEqual(['up', 'begun', 'ended', 'asked to end'])
+    const sidecar = pod.printed('sidecar')
+    await endsAfterPreStop(pod)
     const said = (await sidecar).map(line => JSON.parse(line))
     expect(said).toContainEqual(expect.objectContaining({ msg: 'preStop: its run has ended', phase: 'Succeeded' }))
     expect(said.at(-1)).toMatchObject({ msg: 'drained' })

@@ -2,7 +2,7 @@
  * Pods with a sidecar as a cluster has them: a native sidecar beside an application, both under restricted pod security, the lifecycle from a ConfigMap, the
  * state in an emptyDir; and how a test asks such a sidecar.
  */
-import { vi } from 'vitest'
+import { describe, inject, vi } from 'vitest'
 import { exec } from '../../../controller/kube/exec.ts'
 import { ConfigMap, Namespace, Pod } from '../../../controller/kube/kinds.ts'
 import { logLines } from '../../../controller/kube/logs.ts'
@@ -18,11 +18,21 @@ type Container = NonNullable<Spec['initContainers']>[number]
 const { SHIPMATE_TEST_SIDECAR_IMAGE: sidecarImage, SHIPMATE_TEST_BUSYBOX_IMAGE: busyboxImage } = process.env
 
 /** Why there is nothing to test, if so. */
-export const noImages =
+const noImages =
   sidecarImage && busyboxImage
     ? undefined
     : 'set SHIPMATE_TEST_SIDECAR_IMAGE and SHIPMATE_TEST_BUSYBOX_IMAGE to images that the node has'
 export const images = { sidecar: sidecarImage ?? '', busybox: busyboxImage ?? '' }
+
+/** How long a step on a node may take, ms. */
+export const longest = 180_000
+
+/** Tests that need the images. Without them, or without a node, they are skipped, and the title says why. */
+export function describeOnNode(title: string, tests: (kubeconfig: string) => void): void {
+  const kubeconfig = inject('kubeconfig')
+  const skipped = noImages ? ` (skipped: ${noImages})` : ''
+  describe.skipIf(!kubeconfig || noImages)(`${title}${skipped}`, { timeout: longest }, () => tests(kubeconfig))
+}
 
 /** All that restricted pod security asks for, and a read-only root. */
 export const restricted = {

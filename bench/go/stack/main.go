@@ -1,28 +1,22 @@
 // The ten children of a Stack in Go's controller-runtime: CreateOrUpdate and SetControllerReference for each, then the
-// status, if it changed. Written as its documentation shows, with the client's own rate limit off. With
+// status, if it changed. Written as its documentation shows. With
 // BENCH_SPELL_OUT=1 the wishes hold every default of the server, which is what CreateOrUpdate needs to write nothing.
 package main
 
 import (
 	"context"
 	"os"
-	"strconv"
 
+	"example.com/bench/process"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // StackReconciler keeps the children and the status of each Stack.
@@ -67,44 +61,14 @@ func (r *StackReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 }
 
 func main() {
-	ctrl.SetLogger(zap.New())
-	log := ctrl.Log.WithName("stack")
-
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(addToScheme(scheme))
-
-	concurrency, err := strconv.Atoi(os.Getenv("BENCH_CONCURRENCY"))
-	if err != nil {
-		concurrency = 10
-	}
-	config := ctrl.GetConfigOrDie()
-	config.QPS = -1
-
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  scheme,
-		Metrics: metricsserver.Options{BindAddress: "127.0.0.1:" + os.Getenv("BENCH_PORT")},
-		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{os.Getenv("BENCH_NAMESPACE"): {}}},
+	process.Run(addToScheme, func(stacks *builder.Builder, c client.Client) error {
+		return stacks.
+			For(&Stack{}).
+			Owns(&corev1.ConfigMap{}).
+			Owns(&corev1.Secret{}).
+			Owns(&corev1.Service{}).
+			Owns(&appsv1.Deployment{}).
+			Owns(&appsv1.StatefulSet{}).
+			Complete(&StackReconciler{Client: c, SpellOut: os.Getenv("BENCH_SPELL_OUT") == "1"})
 	})
-	if err != nil {
-		log.Error(err, "the manager cannot be made")
-		os.Exit(1)
-	}
-	err = ctrl.NewControllerManagedBy(mgr).
-		For(&Stack{}).
-		Owns(&corev1.ConfigMap{}).
-		Owns(&corev1.Secret{}).
-		Owns(&corev1.Service{}).
-		Owns(&appsv1.Deployment{}).
-		Owns(&appsv1.StatefulSet{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(&StackReconciler{Client: mgr.GetClient(), SpellOut: os.Getenv("BENCH_SPELL_OUT") == "1"})
-	if err != nil {
-		log.Error(err, "the controller cannot be made")
-		os.Exit(1)
-	}
-	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
-		log.Error(err, "the manager ended")
-		os.Exit(1)
-	}
 }
