@@ -1,0 +1,403 @@
+/**
+ * What to do for an app now: from the view of it to its next status, and to what the status as stored permits. Pure.
+ *
+ * Guarantees: nothing is done that the stored status does not permit: a wish's Operation is created only under a hash and a serial that are stored, runs are asked
+ * for only by the operation that is stored as current, an Operation is let go only when its outcome is stored. So whoever crashes, or acts on an old view, repeats
+ * a step or is refused by the version; it never takes a second one.
+ */
+import { unknownState } from '../../../shared/lifecycle/observe.ts'
+import type { App, AppStatus, Op, OpStatus, View, Wish, WishStatus } from '../view.ts'
+import type { Ask, Facts } from './facts.ts'
+import { mintFence } from './fence.ts'
+import { type Observed, observe } from './observe.ts'
+import { decideOperation, type OperationDecision } from './operation.ts'
+import { type Next, planNext } from './plan.ts'
+import { isCancelled, type Queue, queueOf, wishLabel } from './queue.ts'
+import { earlier, timeOf, type Waiting } from './waiting.ts'
+import { arrive, type Ending, endingOf, operationName, remember, settleWish, wishOf, wishProblem } from './wish.ts'
+
+export const operationFinalizer = 'shipmate.dev/operation'
+
+/** What the stored status permits, in the order in which it is done. */
+export type Effect =
+  | { readonly do: 'writeOperation'; readonly op: Op; readonly status: OpStatus }
+  | { readonly do: 'createOperation'; readonly name: string; readonly action: string; readonly wish: Wish | undefined }
+  | { readonly do: 'holdOperation' | 'releaseOperation' | 'cancelOperation'; readonly op: Op }
+  | { readonly do: 'ask'; readonly ask: Ask }
+  | { readonly do: 'claim' }
+  | { readonly do: 'create' }
+  | { readonly do: 'end'; readonly state: string }
+
+export interface Stalled {
+  readonly reason: string
+  readonly message: string
+}
+
+export interface AppDecision {
+  readonly observed: Observed
+  /** Without conditions. */
+  readonly status: Pick<AppStatus, 'wish' | 'operation' | 'fence'>
+  readonly effects: readonly Effect[]
+  readonly next: Next | undefined
+  readonly wish: Wish | undefined
+  readonly current: Op | undefined
+  readonly queue: Queue
+  readonly waiting: Waiting | undefined
+  readonly stalled: Stalled | undefined
+  /** Whether an exclusive run may be in progress: disruptions are held back. */
+  readonly isExclusive: boolean
+  /** When to look again, if nothing changes. */
+  readonly until: number | undefined
+}
+
+export interface AppFacts extends Facts {
+  /** Whether what `onEnd` says is done; undefined until it was tried. */
+  readonly isEndDone: boolean | undefined
+  /** What is waited for until it is. */
+  readonly endWaits: string | undefined
+}
+
+export function decideApp(view: View, facts: AppFacts): AppDecision {
+  const { app, lifecycle } = view
+  const stored = app.status ?? {}
+  const now = timeOf(view.now)
+  const observed = observe(view)
+  const wish = wishOf(view)
+  const base = { observed, wish, isExclusive: false, until: observed.until }
+  const quiet = { next: undefined, current: undefined, queue: { next: undefined, waiting: [] }, effects: [] }
+  if (!lifecycle || lifecycle.problems.length > 0) {
+    const missing = { reason: 'NoLifecycle', message: `there is no Lifecycle ${app.spec.lifecycle} in this namespace` }
+    const wrong = { reason: 'InvalidLifecycle', message: `${app.spec.lifecycle}: ${lifecycle?.problems.join('; ')}` }
+    return { ...base, ...quiet, status: kept(stored), waiting: undefined, stalled: lifecycle ? wrong : missing }
+  }
+  const { graph } = lifecycle
+  const problem = wish && wishProblem(wish, lifecycle, app.spec.lifecycle)
+  const claimant = claimedByOther(view)
+  let memory = memoryOf(stored.wish, problem === undefined ? wish : undefined, now)
+  if (memory) memory = arrive(memory, graph, observed.state)
+  let { operation, fence } = stored
+  const effects: Effect[] = []
+
+  // What has become of the current operation.
+  let current = operation && view.operations.find(({ metadata }) => metadata.uid === operation?.uid)
+  const ending = operation && (current ? endingOf(current.status) : 'Lost')
+  if (operation && ending !== undefined) {
+    const beside = observe({ ...view, app: withoutOperation(app) }).state
+    if (memory?.operation?.uid === operation.uid && memory.operation.outcome === undefined)
+      memory = settleWish(memory, { ending, transient: operation.state, observed: beside, now })
+    operation = undefined
+    current = undefined
+  }
+  // One that vanished before its turn came.
+  const own = memory?.operation
+  if (memory && own?.uid !== undefined && own.outcome === undefined && own.uid !== operation?.uid) {
+    const mine = view.operations.find(({ metadata }) => metadata.uid === own.uid)
+    const was = mine ? endingOf(mine.status) : 'Lost'
+    if (was !== undefined)
+      memory = settleWish(memory, { ending: was, transient: undefined, observed: observed.state, now })
+  }
+  effects.push(...housekeeping(view, stored, memory))
+
+  // The current operation goes on.
+  let going: OperationDecision | undefined
+  if (current && operation) {
+    going = decideOperation(view, current, { fence: operation.fence, observed, facts })
+    if (!isSame(going.status, current.status)) effects.push({ do: 'writeOperation', op: current, status: going.status })
+    else for (const ask of going.asks) effects.push({ do: 'ask', ask })
+    if (going.needsFence) {
+      fence = mintFence(fence, seenBy(view, facts))
+      operation = { ...operation, fence }
+    }
+    const isOwn = memory?.operation?.uid === operation.uid
+    if (wish?.preempt && memory === stored.wish && !isOwn && !isCancelled(current))
+      effects.push({ do: 'cancelOperation', op: current })
+  }
+
+  const isStored = memory !== undefined && isSame(memory, stored.wish)
+  const isPaused = app.spec.paused === true
+  const failure = memory?.outcome !== undefined && memory.outcome !== 'Succeeded' ? memory.outcome : undefined
+  const wishedNode = memory && graph.node(memory.state)
+  const isHeld = failure !== undefined && wishedNode?.kind !== 'transient'
+  let next: Next | undefined
+  if (wish && memory && problem === undefined) {
+    const position = {
+      graph,
+      state: observed.state,
+      wish,
+      memory,
+      workload: view.workload,
+      isOwn: app.spec.template !== undefined,
+    }
+    next = planNext(position)
+    const mayAct = isStored && !operation && !isPaused && !claimant && !isHeld
+    if (mayAct) {
+      if (app.spec.workload && view.workload && !view.workload.claimedBy) effects.push({ do: 'claim' })
+      const step = stepOn(view, memory, next, facts, now)
+      memory = step.memory
+      effects.push(...step.effects)
+    }
+  }
+
+  // Whose turn it is.
+  const isEnding = wish !== undefined && wishedNode?.kind === 'delete'
+  const asked = next?.is === 'act' ? next.action : undefined
+  const queue = operation
+    ? {
+        next: undefined,
+        waiting: queueOf(view, { wished: memory?.operation?.name, state: observed.state, isEnding, asked }).waiting,
+      }
+    : queueOf(view, { wished: memory?.operation?.name, state: observed.state, isEnding, asked })
+  const turn = queue.next
+  if (!operation && turn && !claimant && (!isPaused || isCancelled(turn))) {
+    const isWished = turn.metadata.name === memory?.operation?.name
+    const isRecorded =
+      !isWished || (memory?.operation?.uid === turn.metadata.uid && memory.operation.outcome === undefined)
+    if (!turn.metadata.finalizers?.includes(operationFinalizer) && turn.metadata.deletionTimestamp === undefined)
+      effects.push({ do: 'holdOperation', op: turn })
+    else if (isRecorded && endingOf(turn.status) === undefined) {
+      fence = mintFence(fence, seenBy(view, facts))
+      const transient = graph.transientOf(turn.spec.action)
+      operation = {
+        name: turn.metadata.name,
+        uid: turn.metadata.uid,
+        fence,
+        action: turn.spec.action,
+        ...(transient && { state: transient.name }),
+      }
+    }
+  }
+
+  return {
+    ...base,
+    status: { ...(memory && { wish: memory }), ...(operation && { operation }), ...(fence !== undefined && { fence }) },
+    effects,
+    next,
+    current,
+    queue,
+    waiting: waitingOf({ view, observed, next, going, queue, isPaused, facts }),
+    stalled: stalledOf({ problem, claimant, going, next, failure, memory }),
+    isExclusive: Boolean(current && going && isExclusive(current, going, view)),
+    until: earlier(observed.until, going?.until),
+  }
+}
+
+/** The memory of wishes: without a wish, that there is none. */
+function memoryOf(before: WishStatus | undefined, wish: Wish | undefined, now: string): WishStatus | undefined {
+  if (wish) return remember(before, wish, now)
+  if (!before || before.hash === noWish) return before
+  return { hash: noWish, serial: before.serial, state: noWish, passed: [], at: now }
+}
+
+const noWish = 'none'
+
+function stepOn(
+  view: View,
+  memory: WishStatus,
+  next: Next,
+  facts: AppFacts,
+  now: string,
+): { readonly memory: WishStatus; readonly effects: Effect[] } {
+  const { app, workload } = view
+  const stay = { memory, effects: [] as Effect[] }
+  const isOutdated = workload?.isOutdated
+  switch (next.is) {
+    case 'act': {
+      const { operation } = memory
+      // The last one has been recorded: this is a further one, under a name of its own.
+      if (operation?.outcome !== undefined) {
+        const { operation: _, ...rest } = memory
+        return { memory: { ...rest, serial: memory.serial + 1, at: now }, effects: [] }
+      }
+      if (operation?.uid !== undefined) {
+        const pending = view.operations.find(({ metadata }) => metadata.uid === operation.uid)
+        return pending && pending.spec.action !== next.action ? givenUp(view, memory, now) : stay
+      }
+      const name = operationName(app, memory)
+      const made = view.operations.find(
+        op => op.metadata.name === name && op.metadata.labels?.[wishLabel] === app.metadata.uid,
+      )
+      if (made) return { memory: { ...memory, operation: { name, uid: made.metadata.uid } }, effects: [] }
+      const isWished = next.state.name === memory.state
+      return {
+        memory,
+        effects: [{ do: 'createOperation', name, action: next.action, wish: isWished ? wishOf(view) : undefined }],
+      }
+    }
+    case 'create':
+      return { memory, effects: [{ do: 'create' }] }
+    case 'end':
+      if (facts.isEndDone) return { memory: { ...memory, outcome: 'Succeeded', at: now }, effects: [] }
+      return { memory, effects: facts.isEndDone === undefined ? [{ do: 'end', state: next.goal.name }] : [] }
+    case 'there':
+    case 'wait':
+      return isOutdated ? { memory, effects: [{ do: 'create' }] } : givenUp(view, memory, now)
+    default:
+      return stay
+  }
+}
+
+/** The way has become another one before the wish's Operation was begun: what is asked next has another name. */
+function givenUp(
+  view: View,
+  memory: WishStatus,
+  now: string,
+): { readonly memory: WishStatus; readonly effects: Effect[] } {
+  const { operation, ...rest } = memory
+  const pending = view.operations.find(({ metadata }) => metadata.uid === operation?.uid)
+  const isBegun = !pending || pending.status?.targets !== undefined
+  if (operation?.outcome !== undefined || isBegun) return { memory, effects: [] }
+  return { memory: { ...rest, serial: memory.serial + 1, at: now }, effects: [] }
+}
+
+/** What is to be done for Operations that are not the current one. */
+function housekeeping(view: View, stored: AppStatus, memory: WishStatus | undefined): Effect[] {
+  return view.operations.flatMap((op): Effect[] => {
+    const { uid, name, finalizers = [], labels } = op.metadata
+    if (uid === stored.operation?.uid) return []
+    if (endingOf(op.status) !== undefined) {
+      const mine = stored.wish?.operation
+      const isRecorded = mine?.uid !== uid || mine.outcome !== undefined
+      return isRecorded && finalizers.includes(operationFinalizer) ? [{ do: 'releaseOperation', op }] : []
+    }
+    if ((op.status?.targets ?? []).length > 0) return []
+    const isOfWish = labels?.[wishLabel] === view.app.metadata.uid
+    const isAsked =
+      memory !== undefined && (name === memory.operation?.name || name === operationName(view.app, memory))
+    const isPast = isOfWish && !isAsked && isSame(memory, stored.wish)
+    if (!isPast && !isCancelled(op)) return []
+    const why = isPast
+      ? { reason: 'Superseded', message: 'something else was wished before it was begun' }
+      : { reason: 'Cancelled', message: 'it was cancelled before it was begun' }
+    const status: OpStatus = { ...op.status, phase: 'Cancelled', ...why, finishedAt: timeOf(view.now) }
+    return [{ do: 'writeOperation', op, status }]
+  })
+}
+
+function kept({ wish, operation, fence }: AppStatus): AppDecision['status'] {
+  return { ...(wish && { wish }), ...(operation && { operation }), ...(fence !== undefined && { fence }) }
+}
+
+function withoutOperation(app: App): App {
+  const { operation: _, ...status } = app.status ?? {}
+  return { ...app, status }
+}
+
+/** What pods have seen: as they said just now, or else last. */
+function seenBy({ pods }: View, { states }: Facts): { fence: number }[] {
+  return pods.flatMap(({ uid, agent }) => states.get(uid) ?? agent?.state ?? [])
+}
+
+function claimedByOther({ app, workload }: View): string | undefined {
+  const by = workload?.claimedBy
+  return by && by.uid !== app.metadata.uid ? `${by.namespace}/${by.name}` : undefined
+}
+
+function isExclusive(op: Op, { status }: OperationDecision, { lifecycle }: View): boolean {
+  const action = lifecycle?.spec.actions?.find(({ name }) => name === op.spec.action)
+  return status.finishedAt === undefined && (status.runs ?? []).length > 0 && !action?.shared
+}
+
+function waitingOf({
+  view,
+  observed,
+  next,
+  going,
+  queue,
+  isPaused,
+  facts,
+}: {
+  readonly view: View
+  readonly observed: Observed
+  readonly next: Next | undefined
+  readonly going: OperationDecision | undefined
+  readonly queue: Queue
+  readonly isPaused: boolean
+  readonly facts: AppFacts
+}): Waiting | undefined {
+  const { graph } = view.lifecycle as NonNullable<View['lifecycle']>
+  const since = view.app.status?.since
+  if (going && going.status.finishedAt === undefined) {
+    const back = next && 'goal' in next ? `then ${next.goal.name}` : undefined
+    return { next: back, ...(going.waiting ?? { what: `${view.app.status?.operation?.name} to be carried out` }) }
+  }
+  if (isPaused && next && next.is !== 'there')
+    return { what: 'paused to be taken away', since, next: `then ${goalName(next)}` }
+  switch (next?.is) {
+    case 'wait': {
+      const guard = view.lifecycle?.spec.states?.find(({ name }) => name === next.for.name)?.when
+      const all = view.workload?.replicas ?? 0
+      const of = all === 1 ? 'its pod' : `all ${view.app.spec.quorum ?? all} pods`
+      const what =
+        guard === undefined ? `${next.for.name} to be observed` : `${next.for.name}, when ${guard} holds in ${of}`
+      return { what, since, ...(next.for.name !== next.goal.name && { next: `then ${next.goal.name}` }) }
+    }
+    case 'unknown': {
+      const pod = observed.pods.find(({ state }) => state === unknownState)
+      const why = pod ? ` (${pod.reason})` : ''
+      return { what: `${pod?.name ?? 'the app'} to be known${why}`, since, next: `then ${next.goal.name}` }
+    }
+    case 'create':
+      if (!view.workload && view.app.spec.workload)
+        return { what: `${view.app.spec.workload.kind} ${view.app.spec.workload.name} to be there`, since }
+      return { what: `the pods to be there`, since, next: `then ${next.goal.name}` }
+    case 'end':
+      return { what: facts.endWaits ?? `the workload to be ended`, since, next: `then ${next.goal.name}` }
+    case 'act': {
+      const mine = queue.waiting.find(({ op }) => op.metadata.name === view.app.status?.wish?.operation?.name)
+      return {
+        what: mine?.for ?? `${next.action} to be begun`,
+        since,
+        next: `then ${graph.node(next.state.name)?.next[0] ?? next.goal.name}`,
+      }
+    }
+    default:
+      return undefined
+  }
+}
+
+function goalName(next: Next): string {
+  return 'goal' in next ? next.goal.name : next.to
+}
+
+function stalledOf({
+  problem,
+  claimant,
+  going,
+  next,
+  failure,
+  memory,
+}: {
+  readonly problem: string | undefined
+  readonly claimant: string | undefined
+  readonly going: OperationDecision | undefined
+  readonly next: Next | undefined
+  readonly failure: Ending | undefined
+  readonly memory: WishStatus | undefined
+}): Stalled | undefined {
+  if (problem !== undefined) return { reason: 'InvalidWish', message: problem }
+  if (claimant !== undefined)
+    return { reason: 'Claimed', message: `the workload belongs to the app ${claimant}: delete one of the two` }
+  if (going?.stalled) return going.stalled
+  if (next?.is === 'noPath') return { reason: 'NoPath', message: `no path leads from ${next.from} to ${next.to}` }
+  if (failure !== undefined && memory) {
+    const name = memory.operation?.name
+    const how = failure === 'Lost' ? 'vanished without an outcome' : `ended ${failure}`
+    return {
+      reason: 'WishFailed',
+      message: `${name ?? memory.state} ${how}: change the wish (\`request\`) to try again`,
+    }
+  }
+  return undefined
+}
+
+export function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b))
+}
+
+/** With keys in order, and without what is undefined. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).filter(([, one]) => one !== undefined)
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, one]) => [key, sorted(one)]))
+}

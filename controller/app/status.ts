@@ -1,0 +1,129 @@
+/**
+ * The status of an app, in words for people and tools: what state it is in, what is waited for, conditions. Pure.
+ *
+ * Guarantees: the same view gives the same words; Ready is True only when the wished state is held, nothing is in progress and every sidecar can be asked; a state
+ * that is only observed is ready as soon as it is known.
+ */
+import { unknownState } from '../../shared/lifecycle/observe.ts'
+import { appendToPath } from '../../shared/lifecycle/path.ts'
+import type { Wanted } from '../toolkit/conditions.ts'
+import type { AppDecision } from './decide/app.ts'
+import type { ObservedPod } from './decide/observe.ts'
+import { sentenceOf, timeOf } from './decide/waiting.ts'
+import type { AppStatus, OpStatus, View, Wish } from './view.ts'
+
+export type Shown = Pick<
+  AppStatus,
+  'state' | 'reason' | 'since' | 'desired' | 'action' | 'pods' | 'path' | 'waitingFor'
+>
+
+export function shownOf(view: View, { observed, wish, current, waiting, stalled }: AppDecision): Shown {
+  const { state: before, since, path = '' } = view.app.status ?? {}
+  const { state, reason } = observed
+  const words = waiting && sentenceOf(waiting)
+  return {
+    state,
+    reason,
+    since: before === state && since !== undefined ? since : timeOf(view.now),
+    desired: wish && desiredText(wish),
+    action: current && actionText(current.spec.action, current.status),
+    pods: observed.pods.map(one => podText(one, view)),
+    // A state that is not known is no station.
+    path: state === unknownState || before === state ? path || undefined : appendToPath(path, state),
+    waitingFor: stalled && !words ? 'a person, see the condition Stalled' : words,
+  } as Shown
+}
+
+function desiredText({ state, action }: Wish): string {
+  return action === undefined ? state : `${state} (${action})`
+}
+
+/** `backup 41 %`: of several runs, the least. */
+function actionText(action: string, status: OpStatus | undefined): string {
+  const percents = (status?.runs ?? []).flatMap(({ phase, progress }) =>
+    phase === 'Running' ? (progress?.percent ?? []) : [],
+  )
+  return percents.length === 0 ? action : `${action} ${Math.floor(Math.min(...percents))} %`
+}
+
+function podText(
+  { name, uid, state, reason, role, bootId }: ObservedPod,
+  { pods }: View,
+): NonNullable<AppStatus['pods']>[number] {
+  const run = pods.find(pod => pod.uid === uid)?.agent?.state?.run
+  return {
+    name,
+    uid,
+    state,
+    reason,
+    ...(role !== undefined && { role }),
+    ...(bootId !== undefined && { bootId }),
+    ...(run && { run: { id: run.id, action: run.action, phase: run.phase } }),
+  }
+}
+
+/** Whether all that is wished is so. */
+export function isThere({ wish, next, current, observed, stalled }: AppDecision): boolean {
+  if (stalled || current || observed.state === unknownState) return false
+  return !wish || next?.is === 'there'
+}
+
+/** The app's own conditions; those of kstatus follow from `waitFor` and `stall`. */
+export function conditionsOf(view: View, decision: AppDecision): Wanted[] {
+  return [atDesired(decision), reachable(decision), ...promises(view)]
+}
+
+function atDesired({ wish, next, observed }: AppDecision): Wanted {
+  const reason = reasonOf(observed.state)
+  const type = 'AtDesiredState'
+  if (!wish) return { type, status: 'Unknown', reason, message: 'Nothing is wished: it is only observed.' }
+  const isHeld = next?.is === 'there'
+  return {
+    type,
+    status: isHeld ? 'True' : 'False',
+    reason,
+    message: isHeld ? `It is ${observed.state}, as wished.` : `It is ${observed.state}; ${wish.state} is wished.`,
+  }
+}
+
+/** One word, as conditions want it. */
+function reasonOf(state: string): string {
+  return state.replace(/[^A-Za-z0-9_]/g, '_')
+}
+
+const silent = ['NoSidecar', 'NotConnected', 'Unreachable']
+
+function reachable({ observed }: AppDecision): Wanted {
+  const type = 'SidecarsReachable'
+  const lost = observed.pods.filter(({ reason, state }) => state === unknownState && silent.includes(reason))
+  const [first] = lost
+  if (observed.pods.length === 0) return { type, status: 'Unknown', reason: 'NoPods', message: 'It has no pods.' }
+  if (!first) return { type, status: 'True', reason: 'Connected', message: `All ${observed.pods.length} can be asked.` }
+  const names = lost.map(({ name }) => name).join(', ')
+  const message =
+    first.reason === 'NoSidecar' ? `There is no sidecar in ${names}.` : `The sidecar cannot be reached in ${names}.`
+  return { type, status: 'False', reason: first.reason, message }
+}
+
+/** What the sidecars are too old for. */
+function promises({ pods }: View): Wanted[] {
+  const type = 'ExactlyOnce'
+  const lacking = pods.flatMap(({ name, agent }) => {
+    if (!agent?.isReachable) return []
+    const missing = needed.filter(feature => !agent.features.includes(feature))
+    return missing.length > 0 ? [`${name} lacks ${missing.join(', ')}`] : []
+  })
+  if (lacking.length === 0)
+    return [{ type, status: 'True', reason: 'Promised', message: 'An action runs once per wish, target and attempt.' }]
+  return [
+    {
+      type,
+      status: 'False',
+      reason: 'OldSidecar',
+      message: `${lacking.join('; ')}: replace these pods to have the newer sidecar.`,
+    },
+  ]
+}
+
+/** What the promise rests on. */
+const needed = ['adopt', 'annul', 'fence', 'verify']
