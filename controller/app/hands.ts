@@ -12,6 +12,7 @@ import { operationFinalizer } from './decide/app.ts'
 import { wishLabel } from './decide/queue.ts'
 import { Operation } from './kinds.ts'
 import type { Learned } from './learned.ts'
+import { operationConditions } from './operation-conditions.ts'
 import type { App, Op, OpStatus, View } from './view.ts'
 import { takeClaim } from './workload/claim.ts'
 import { create, decideCreate } from './workload/create.ts'
@@ -24,8 +25,8 @@ export interface HandsOptions {
   readonly learned: Learned
   /** Holds evictions back, once. */
   gate(): Promise<void>
-  /** An Operation has ended, and that is stored. */
-  ended(op: Op, status: OpStatus): void
+  /** The status of an Operation is stored. */
+  wrote(op: Op, status: OpStatus): void
   event(type: 'Normal' | 'Warning', reason: string, note: string): void
 }
 
@@ -39,8 +40,8 @@ export async function carryOut(
   const { client, app, learned, event } = options
   switch (effect.do) {
     case 'writeOperation':
-      await writeStatus(client, effect.op, effect.status)
-      if (effect.status.finishedAt !== undefined) options.ended(effect.op, effect.status)
+      await writeStatus(client, effect.op, effect.status, view.now)
+      options.wrote(effect.op, effect.status)
       return tell(effect.op, effect.status, event)
     case 'createOperation':
       return createOperation(effect, app, client)
@@ -84,13 +85,14 @@ function runsOf({ status }: Op) {
   return status?.runs ?? []
 }
 
-async function writeStatus(client: CachedClient, op: Op, status: OpStatus): Promise<void> {
+async function writeStatus(client: CachedClient, op: Op, status: OpStatus, now: number): Promise<void> {
   const gone = Object.keys(op.status ?? {}).filter(key => !(key in status))
   const { resourceVersion } = op.metadata
   const written = {
     ...Object.fromEntries(gone.map(key => [key, null])),
     ...status,
     observedGeneration: op.metadata.generation,
+    conditions: operationConditions(op, status, now),
   }
   await client.status(Operation, op, written as never, { resourceVersion, fieldValidation: 'Strict' })
 }

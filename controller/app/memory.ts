@@ -2,13 +2,15 @@
  * What a process keeps of runs that are under way, to ask and write less often. Nothing is decided from it but when: it may be lost at any time.
  */
 import { nextDelay } from './pacing.ts'
+import type { OpStatus } from './view.ts'
 
 export interface RunMemory {
   /** When verify may be asked about a run again. */
   verifyAt(runId: string): number
   verified(runId: string, now: number): void
   isProgressDue(runId: string, now: number): boolean
-  progressWritten(runId: string, now: number): void
+  /** That a status of an Operation was written: whose progress stands there. */
+  wrote(before: OpStatus | undefined, status: OpStatus, now: number): void
   /** How long to wait until the app is looked at again though nothing has happened: longer each time. */
   patience(appUid: string, sign: string): number
   forgetApp(appUid: string): void
@@ -29,7 +31,12 @@ export function createMemory(): RunMemory {
       verifies.set(id, { times, at: now + nextDelay(times) })
     },
     isProgressDue: (id, now) => now - (progress.get(id) ?? 0) >= progressEvery,
-    progressWritten: (id, now) => void progress.set(id, now),
+    wrote(before, { runs = [] }, now) {
+      for (const { id, progress: told } of runs) {
+        const last = before?.runs?.find(run => run.id === id)?.progress
+        if (told && JSON.stringify(told) !== JSON.stringify(last)) progress.set(id, now)
+      }
+    },
     patience(uid, sign) {
       const before = waits.get(uid)
       const times = before?.sign === sign ? before.times + 1 : 1

@@ -129,7 +129,10 @@ async function reconcile(context: Context<StatefulApp>, around: AppSurroundings)
       await carryOut(effect, seen, workload, {
         ...{ client, app, learned },
         event: context.event,
-        ended: (op, status) => metrics.ended(op, status),
+        wrote(op, status) {
+          memory.wrote(op.status, status, clock.now())
+          if (status.finishedAt !== undefined) metrics.ended(op, status)
+        },
         async gate() {
           if (!isGated) await hold(true)
           isGated = true

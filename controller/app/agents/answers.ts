@@ -11,7 +11,7 @@ import { type Message, message } from '../../../shared/protocol/schemas.ts'
 /** What was said is not the protocol; the text says where. */
 export class Garbled extends Error {}
 
-export function checked<Schema extends z.core.$ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
+function checked<Schema extends z.core.$ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const wrong = z.safeParse(schema, value).error?.issues.find(({ code }) => code !== 'unrecognized_keys')
   if (!wrong) return value as z.infer<Schema>
   const field = wrong.path.map(String).join('.')

@@ -147,6 +147,9 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
         waiting: queueOf(view, { wished: memory?.operation?.name, state: observed.state, isEnding, asked }).waiting,
       }
     : queueOf(view, { wished: memory?.operation?.name, state: observed.state, isEnding, asked })
+  for (const { op } of queue.waiting)
+    if (op.status?.phase === undefined)
+      effects.push({ do: 'writeOperation', op, status: { ...op.status, phase: 'Queued' } })
   const turn = queue.next
   if (!operation && turn && !claimant && (!isPaused || isCancelled(turn))) {
     const isWished = turn.metadata.name === memory?.operation?.name

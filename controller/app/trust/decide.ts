@@ -150,7 +150,7 @@ function isFresh(leaf: Leaf | undefined, issuer: Anchor, isDue: (at: number) => 
 }
 
 /** At two thirds of its time, a little earlier for each: the same every time, and different from others'. */
-export function renewalOf({ from, until }: { from: number; until: number }, id: string): number {
+function renewalOf({ from, until }: { from: number; until: number }, id: string): number {
   const part = Number.parseInt(id.slice(-6), 16) / 0x1000000
   return Math.floor(from + (until - from) * (2 / 3 - (Number.isNaN(part) ? 0 : part) / 15))
 }
