@@ -62,7 +62,6 @@ export interface AppSurroundings {
 }
 
 export function appReconciler(around: AppSurroundings): Reconciler<StatefulApp> {
-  const { concerns } = around
   const go = (context: Context<StatefulApp>) => reconcile(context, around)
   return advancedReconciler(StatefulApp, {
     name: 'app',
@@ -74,17 +73,19 @@ export function appReconciler(around: AppSurroundings): Reconciler<StatefulApp> 
       ...workloadRules,
       { apiGroups: ['shipmate.dev'], resources: ['operations'], verbs: ['create', 'patch'] },
       { apiGroups: ['shipmate.dev'], resources: ['operations/status'], verbs: ['patch'] },
-      { apiGroups: [''], resources: ['namespaces', 'secrets'], verbs: ['get'] },
+      { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
     ],
     watches: [
       watched(Operation, op => [{ namespace: op.metadata.namespace, name: op.spec.app }]),
       watched(Lifecycle, lifecycle => around.appsOf(lifecycle as Snapshot)),
-      watched(Pod, pod => concerns.ofPod(pod)),
-      watched(Node, node => concerns.ofNode(node), { when: nodeMatters }),
+      watched(Pod, pod => around.concerns.ofPod(pod)),
+      watched(Node, node => around.concerns.ofNode(node), { when: nodeMatters }),
       ...[StatefulSet, Deployment, DaemonSet].map(kind =>
-        watched<object>(kind, workload => concerns.ofWorkload(workload)),
+        watched<object>(kind, workload => around.concerns.ofWorkload(workload)),
       ),
-      ...[Service, ConfigMap, PodDisruptionBudget].map(kind => watched<object>(kind, made => concerns.ofMade(made))),
+      ...[Service, ConfigMap, PodDisruptionBudget].map(kind =>
+        watched<object>(kind, made => around.concerns.ofMade(made)),
+      ),
     ],
     listen: wake => around.listen(wake),
     gone({ namespace = '', name }) {

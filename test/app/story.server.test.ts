@@ -2,10 +2,10 @@
  * An app's whole life, with real sidecars on a real API server.
  */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { Lifecycle, Operation, OperationSchedule, StatefulApp } from '../../controller/app/kinds.ts'
-import { ConfigMap, PodDisruptionBudget, Secret, StatefulSet } from '../../controller/kube/kinds.ts'
+import { Lifecycle, Operation, StatefulApp } from '../../controller/app/kinds.ts'
+import { PodDisruptionBudget, StatefulSet } from '../../controller/kube/kinds.ts'
 import { rigMissing } from '../fixtures/app/control-plane.ts'
-import { type RunningController, startController } from '../fixtures/app/controller.ts'
+import { controllerUser, grantController, type RunningController, startController } from '../fixtures/app/controller.ts'
 import { type Rig, startRig } from '../fixtures/app/rig.ts'
 import { sampleApp, sampleLifecycle, sampleStatefulSet } from '../fixtures/app/samples.ts'
 import { installOwnKinds } from '../fixtures/own-kinds.ts'
@@ -18,8 +18,13 @@ describe.skipIf(rigMissing)('an app', { timeout: 180_000 }, () => {
   let controller: RunningController
 
   beforeAll(async () => {
-    rig = await startRig({ prepare: client => installOwnKinds(client) })
-    controller = await startController(await rig.line())
+    rig = await startRig({
+      async prepare(client) {
+        await installOwnKinds(client)
+        await grantController(client)
+      },
+    })
+    controller = await startController(await rig.line(controllerUser))
   }, 120_000)
   afterAll(async () => {
     await controller?.stop()
@@ -67,8 +72,6 @@ describe.skipIf(rigMissing)('an app', { timeout: 180_000 }, () => {
       { namespace, name },
       { merge: { spec: { desired: { action: null, params: null, request: null, ...desired } } } },
     )
-  const effects = (namespace: string, action: string) =>
-    rig.effects({ action, at: 'begin' }).filter(one => rig.pods(namespace).length >= 0 && one)
 
   it('is only observed without a wish', async () => {
     const namespace = await deploy()
@@ -109,4 +112,3 @@ describe.skipIf(rigMissing)('an app', { timeout: 180_000 }, () => {
     expect(await rig.client.list(PodDisruptionBudget, { namespace })).toEqual([])
   })
 })
-void [ConfigMap, Secret, OperationSchedule]
