@@ -70,7 +70,7 @@ export function isThere({ wish, next, current, observed, stalled }: AppDecision)
 
 /** The app's own conditions; those of kstatus follow from `waitFor` and `stall`. */
 export function conditionsOf(view: View, decision: AppDecision): Wanted[] {
-  return [atDesired(decision), reachable(decision), ...promises(view)]
+  return [atDesired(decision), reachable(view, decision), ...promises(view)]
 }
 
 function atDesired({ wish, next, observed }: AppDecision): Wanted {
@@ -82,7 +82,11 @@ function atDesired({ wish, next, observed }: AppDecision): Wanted {
     type,
     status: isHeld ? 'True' : 'False',
     reason,
-    message: isHeld ? `It is ${observed.state}, as wished.` : `It is ${observed.state}; ${wish.state} is wished.`,
+    message: isHeld
+      ? `It is ${observed.state}, as wished.`
+      : observed.state === wish.state
+        ? `${observed.state} is in progress, as wished.`
+        : `It is ${observed.state}; ${wish.state} is wished.`,
   }
 }
 
@@ -93,15 +97,18 @@ function reasonOf(state: string): string {
 
 const silent = ['NoSidecar', 'NotConnected', 'Unreachable']
 
-function reachable({ observed }: AppDecision): Wanted {
+function reachable({ pods }: View, { observed }: AppDecision): Wanted {
   const type = 'SidecarsReachable'
   const lost = observed.pods.filter(({ reason, state }) => state === unknownState && silent.includes(reason))
   const [first] = lost
   if (observed.pods.length === 0) return { type, status: 'Unknown', reason: 'NoPods', message: 'It has no pods.' }
   if (!first) return { type, status: 'True', reason: 'Connected', message: `All ${observed.pods.length} can be asked.` }
   const names = lost.map(({ name }) => name).join(', ')
+  const error = pods.find(({ uid }) => uid === first.uid)?.agent?.error
   const message =
-    first.reason === 'NoSidecar' ? `There is no sidecar in ${names}.` : `The sidecar cannot be reached in ${names}.`
+    first.reason === 'NoSidecar'
+      ? `There is no sidecar in ${names}.`
+      : `The sidecar cannot be reached in ${names}${error === undefined ? '' : ` (${error})`}.`
   return { type, status: 'False', reason: first.reason, message }
 }
 
