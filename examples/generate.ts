@@ -16,10 +16,9 @@ export async function generated(): Promise<Record<string, string>> {
   for await (const path of glob('*/operator.ts', { cwd: import.meta.dirname })) {
     const { operator } = (await import(join(import.meta.dirname, path))) as { operator: Reconciler<object> }
     const folder = dirname(path)
-    // An operator is called by its kind, in lower case, and so is its folder.
     const name = basename(folder)
     files[join(folder, 'crd.yaml')] = (operator.kind as CustomResource).crdYaml()
-    files[join(folder, 'rbac.yaml')] = rbacYaml(rbacOf([operator], { lease: name }), { name, namespace })
+    files[join(folder, 'rbac.yaml')] = rbacYaml(rbacOf([operator], { lease: operator.name }), { name, namespace })
   }
   return files
 }

@@ -5,16 +5,17 @@
  * nothing is left open.
  */
 import { sleep } from '../../shared/clock.ts'
-import { messageOf } from '../../shared/errors.ts'
+import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import type { CachedClient } from '../kube/cached.ts'
 import { createDiscovery } from '../kube/discovery.ts'
 import { AlreadyExists } from '../kube/errors.ts'
+import { exec } from '../kube/exec.ts'
 import { keyOf, type Ref, type Snapshot } from '../kube/kind.ts'
-import { ConfigMap, Secret } from '../kube/kinds.ts'
+import { ConfigMap, Pod, Secret } from '../kube/kinds.ts'
 import type { Manager } from '../runtime/index.ts'
 import { TerminalError } from '../runtime/index.ts'
 import { addTo } from '../toolkit/operator.ts'
-import { type Agents, type AgentsOptions, createAgents } from './agents/agents.ts'
+import { type AgentsOptions, createAgents } from './agents/agents.ts'
 import { createAgentMetrics } from './agents/metrics.ts'
 import { byApp, isUnsettled } from './gather.ts'
 import { Lifecycle, Operation, StatefulApp } from './kinds.ts'
@@ -29,6 +30,8 @@ import { secretNameOf } from './trust/app-secret.ts'
 import { readSignature } from './trust/lifecycle-config.ts'
 import type { Lifetimes } from './trust/lifetimes.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
+import type { Exec } from './via/asking.ts'
+import { type AllAgents, bothWays, createVia } from './via/via.ts'
 import type { App } from './view.ts'
 import { createConcerns } from './workload/concerns.ts'
 import { madeLabels } from './workload/marks.ts'
@@ -66,15 +69,18 @@ export function addShipmate(manager: Manager, options: ShipmateOptions): void {
   let wake: (ref: Ref, reason: string) => void = () => {}
   const metrics = createAgentMetrics(manager.metrics.registry)
   const agents = leading(() =>
-    createAgents({
-      credentials: trust,
-      onChange: (app, why) => wake(app, `its sidecar: ${why}`),
-      log,
-      metrics,
-      ...(options.limits && { limits: options.limits }),
-      clock,
-      random: manager.random,
-    }),
+    bothWays(
+      createAgents({
+        credentials: trust,
+        onChange: (app, why) => wake(app, `its sidecar: ${why}`),
+        log,
+        metrics,
+        ...(options.limits && { limits: options.limits }),
+        clock,
+        random: manager.random,
+      }),
+      createVia({ exec: execOf(manager), onChange: (app, why) => wake(app, `itself: ${why}`), clock }),
+    ),
   )
   const concerns = createConcerns(cache)
   const memory = createMemory()
@@ -181,9 +187,19 @@ async function certify({ metadata }: App, client: CachedClient, trust: Trust): P
   return 0
 }
 
+/** Commands in containers, for apps without a sidecar. */
+function execOf(manager: Manager): Exec {
+  return async (pod, options) => {
+    const { credentials } = manager
+    if (!credentials) throw new ShipmateError('Misuse', 'exec needs a connection to a cluster of its own', 'never')
+    const [first] = manager.cache.informer(Pod).get(pod)?.spec?.containers ?? []
+    return exec(credentials, pod, { container: first?.name, ...options })
+  }
+}
+
 /** Made when it is first used, ended when the process stops leading, and made anew when it leads again. */
-function leading(create: () => Agents): { current(): Agents; end(): Promise<void> } {
-  let current: Agents | undefined
+function leading(create: () => AllAgents): { current(): AllAgents; end(): Promise<void> } {
+  let current: AllAgents | undefined
   return {
     current() {
       current ??= create()

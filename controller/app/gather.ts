@@ -5,10 +5,11 @@
  * from a cache.
  */
 import type { CachedClient } from '../kube/cached.ts'
-import { Namespace } from '../kube/kinds.ts'
+import { Forbidden } from '../kube/errors.ts'
+import { CustomResourceDefinition, Namespace } from '../kube/kinds.ts'
 import { wishLabel } from './decide/queue.ts'
 import { isInProgress } from './decide/run.ts'
-import { Lifecycle, Operation } from './kinds.ts'
+import { Lifecycle, Operation, StatefulApp } from './kinds.ts'
 import { lifecycleView } from './lifecycle-view.ts'
 import type { App, Op, PodView, RunRecord, View } from './view.ts'
 import { decideClaim, gatherClaim } from './workload/claim.ts'
@@ -53,6 +54,31 @@ export async function gather(app: App, { client, sources, now, seen }: GatherOpt
       operations,
       isNamespaceTerminating: deletionTimestamp !== undefined && (await isTerminating(client, namespace ?? '')),
     },
+  }
+}
+
+/** What tells whether an app that is being deleted may go. */
+export async function gatherLetGo(
+  { metadata: { namespace = '' }, spec }: App,
+  client: CachedClient,
+): Promise<Pick<View, 'lifecycle' | 'isNamespaceTerminating'> & { isUninstalled: boolean }> {
+  const ref = { namespace, name: spec.lifecycle }
+  const lifecycle = (await client.find(Lifecycle, ref)) ?? (await client.live.find(Lifecycle, ref))
+  return {
+    lifecycle: lifecycle && lifecycleView(lifecycle as Parameters<typeof lifecycleView>[0]),
+    isNamespaceTerminating: await isTerminating(client, namespace),
+    isUninstalled: await isUninstalled(client),
+  }
+}
+
+/** Whether the CRD itself is being deleted, and all apps with it. */
+async function isUninstalled(client: CachedClient): Promise<boolean> {
+  try {
+    const crd = await client.live.find(CustomResourceDefinition, { name: StatefulApp.crd().metadata.name })
+    return crd?.metadata.deletionTimestamp !== undefined
+  } catch (error) {
+    if (error instanceof Forbidden) return false
+    throw error
   }
 }
 

@@ -6,6 +6,7 @@
  */
 import type { CachedClient } from '../kube/cached.ts'
 import { AlreadyExists, NotFound } from '../kube/errors.ts'
+import { ConfigMap, Secret } from '../kube/kinds.ts'
 import { TerminalError } from '../runtime/index.ts'
 import type { Effect } from './decide/app.ts'
 import { operationFinalizer } from './decide/app.ts'
@@ -13,6 +14,8 @@ import { wishLabel } from './decide/queue.ts'
 import { Operation } from './kinds.ts'
 import type { Learned } from './learned.ts'
 import { operationConditions } from './operation-conditions.ts'
+import { secretNameOf } from './trust/app-secret.ts'
+import { configNameOf } from './trust/lifecycle-config.ts'
 import type { App, Op, OpStatus, View } from './view.ts'
 import { takeClaim } from './workload/claim.ts'
 import { create, decideCreate } from './workload/create.ts'
@@ -69,6 +72,8 @@ export async function carryOut(
     case 'create': {
       const step = decideCreate(app, workload, await readTemplate(client, app))
       if (step.is === 'refused') throw new TerminalError(step.message)
+      const lack = step.is === 'wait' ? step.for : step.is === 'apply' ? await lackOf(client, app) : undefined
+      if (lack !== undefined) return learned.lacks(lack)
       return create(client, app, step)
     }
     case 'end': {
@@ -79,6 +84,18 @@ export async function carryOut(
       learned.ended(step.is === 'done', step.is === 'wait' ? step.for : undefined)
     }
   }
+}
+
+/** What pods need from their first moment on: without it a sidecar would start that nobody can ask. */
+async function lackOf(client: CachedClient, { metadata, spec }: App): Promise<string | undefined> {
+  const { namespace } = metadata
+  const needed = [
+    [Secret, secretNameOf(metadata.name)],
+    [ConfigMap, configNameOf(spec.lifecycle)],
+  ] as const
+  for (const [kind, name] of needed)
+    if (!(await client.find<object>(kind, { namespace, name }))) return `${kind.kind} ${name} to be there`
+  return undefined
 }
 
 function runsOf({ status }: Op) {
@@ -98,7 +115,13 @@ async function writeStatus(client: CachedClient, op: Op, status: OpStatus, now: 
 }
 
 /** What a person should know of an operation. */
-function tell(op: Op, { phase, message, finishedAt }: OpStatus, event: HandsOptions['event']): void {
+function tell(op: Op, { phase, message, finishedAt, runs = [] }: OpStatus, event: HandsOptions['event']): void {
+  for (const { run, outcome, reason } of op.spec.settle ?? []) {
+    const before = runsOf(op).find(({ id }) => id === run)?.phase
+    const now = runs.find(({ id }) => id === run)
+    if (before === 'Unknown' && now?.phase === outcome)
+      event('Normal', 'RunSettled', `${op.metadata.name}: ${run} in ${now.pod} is ${outcome}: ${reason}`)
+  }
   if (phase === op.status?.phase && finishedAt === op.status?.finishedAt) return
   const { name } = op.metadata
   const why = message === undefined ? '' : `: ${message}`

@@ -17,7 +17,7 @@ import type { RunMemory } from './memory.ts'
 import type { Op, PodView } from './view.ts'
 
 /** A Secret that may be read for parameters carries this label. */
-export const paramsLabel = 'shipmate.dev/params'
+const paramsLabel = 'shipmate.dev/params'
 
 /** So much of the end of a log is kept in the status, in bytes. */
 const tailSize = 2048
@@ -41,6 +41,7 @@ export class Learned {
   /** Said in answer, perhaps before their event has come. */
   readonly #runs = new Map<string, { readonly uid: string; readonly run: Run }>()
   #end: { isDone: boolean; waits: string | undefined } | undefined
+  #lack: string | undefined
 
   constructor(options: LearnedOptions) {
     this.#options = options
@@ -58,6 +59,7 @@ export class Learned {
       isProgressDue: id => memory.isProgressDue(id, now()),
       isEndDone: this.#end?.isDone,
       endWaits: this.#end?.waits,
+      createWaits: this.#lack,
     }
   }
 
@@ -65,9 +67,24 @@ export class Learned {
     this.#end = { isDone, waits }
   }
 
+  /** Whether a step of the end was taken, so that the next one can be. */
+  get isMidway(): boolean {
+    return this.#end !== undefined && !this.#end.isDone && this.#end.waits === undefined
+  }
+
+  /** What has to be there before the workload is made. */
+  lacks(what: string): void {
+    this.#lack = what
+  }
+
   /** Whether something was asked in vain, so that it has to be asked again later. */
   get hasFailed(): boolean {
     return this.#refusals.size > 0 || [...this.#asked].some(key => key.startsWith('state '))
+  }
+
+  /** Whether a run was asked for, and not refused. */
+  get hasBegun(): boolean {
+    return this.#refusals.size === 0 && [...this.#asked].some(key => key.startsWith('put '))
   }
 
   /** The pod, with what its sidecar has pushed, and what it has answered here. */
@@ -168,7 +185,7 @@ export class Learned {
 }
 
 /** A secret parameter cannot be read; nothing was sent. */
-export class MissingParam extends Error {}
+class MissingParam extends Error {}
 
 const order = ['Accepted', 'Running', 'Unknown', 'Succeeded', 'Failed', 'Cancelled', 'TimedOut']
 

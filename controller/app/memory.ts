@@ -9,10 +9,14 @@ export interface RunMemory {
   verifyAt(runId: string): number
   verified(runId: string, now: number): void
   isProgressDue(runId: string, now: number): boolean
-  /** That a status of an Operation was written: whose progress stands there. */
-  wrote(before: OpStatus | undefined, status: OpStatus, now: number): void
+  /** That a status of an Operation of the app was written: whose progress stands there. */
+  wrote(appUid: string, before: OpStatus | undefined, status: OpStatus, now: number): void
   /** How long to wait until the app is looked at again though nothing has happened: longer each time. */
   patience(appUid: string, sign: string): number
+  /** How many steps of runs have been stored for the app: each is taken once. */
+  steps(appUid: string): number
+  /** Nothing is waited for. */
+  rests(appUid: string): void
   forgetApp(appUid: string): void
   forgetRun(runId: string): void
 }
@@ -24,6 +28,7 @@ export function createMemory(): RunMemory {
   const verifies = new Map<string, { times: number; at: number }>()
   const progress = new Map<string, number>()
   const waits = new Map<string, { sign: string; times: number }>()
+  const steps = new Map<string, number>()
   return {
     verifyAt: id => verifies.get(id)?.at ?? 0,
     verified(id, now) {
@@ -31,7 +36,8 @@ export function createMemory(): RunMemory {
       verifies.set(id, { times, at: now + nextDelay(times) })
     },
     isProgressDue: (id, now) => now - (progress.get(id) ?? 0) >= progressEvery,
-    wrote(before, { runs = [] }, now) {
+    wrote(uid, before, { runs = [] }, now) {
+      if (phasesOf(before?.runs) !== phasesOf(runs)) steps.set(uid, (steps.get(uid) ?? 0) + 1)
       for (const { id, progress: told } of runs) {
         const last = before?.runs?.find(run => run.id === id)?.progress
         if (told && JSON.stringify(told) !== JSON.stringify(last)) progress.set(id, now)
@@ -43,10 +49,19 @@ export function createMemory(): RunMemory {
       waits.set(uid, { sign, times })
       return nextDelay(times)
     },
-    forgetApp: uid => void waits.delete(uid),
+    steps: uid => steps.get(uid) ?? 0,
+    rests: uid => void waits.delete(uid),
+    forgetApp(uid) {
+      waits.delete(uid)
+      steps.delete(uid)
+    },
     forgetRun(id) {
       verifies.delete(id)
       progress.delete(id)
     },
   }
+}
+
+function phasesOf(runs: OpStatus['runs'] = []): string {
+  return runs.map(({ id, phase }) => `${id} ${phase}`).join()
 }

@@ -5,7 +5,6 @@
  * reconciliation, which follows at once.
  */
 import type { Clock } from '../../shared/clock.ts'
-import { parseDuration } from '../../shared/duration.ts'
 import type { CachedClient } from '../kube/cached.ts'
 import type { Ref, Snapshot } from '../kube/kind.ts'
 import {
@@ -22,31 +21,32 @@ import type { Context } from '../toolkit/context.ts'
 import { freeStyle } from '../toolkit/freestyle.ts'
 import { advancedReconciler, type Reconciler, watched } from '../toolkit/reconciler.ts'
 import type { PodAddress } from './agents/address.ts'
-import type { Agents } from './agents/agents.ts'
 import { settle } from './carry-out.ts'
 import { type AppDecision, isSame } from './decide/app.ts'
-import { deletionPolicy, skipAnnotation } from './decide/wish.ts'
-import { type Gathered, gather } from './gather.ts'
+import { type Gathered, gather, gatherLetGo } from './gather.ts'
 import { carryOut } from './hands.ts'
 import { Lifecycle, Operation, StatefulApp } from './kinds.ts'
 import { Learned } from './learned.ts'
+import { decideLetGo, letGo } from './let-go.ts'
+import { lifecycleView } from './lifecycle-view.ts'
 import type { RunMemory } from './memory.ts'
 import type { AppMetrics } from './metrics.ts'
-import { conditionsOf, isThere, shownOf } from './status.ts'
+import { isUntried, sayAgain } from './say-again.ts'
+import { conditionsOf, isBeingMade, isThere, shownOf } from './status.ts'
+import type { AllAgents } from './via/via.ts'
 import type { App, PodView, View } from './view.ts'
-import { releaseClaim } from './workload/claim.ts'
 import { type Concerns, nodeMatters } from './workload/concerns.ts'
 import { decideGate, gate, gatherGate } from './workload/gate.ts'
 import { livePodsOf, type Sources } from './workload/gather.ts'
 import { portAnnotation } from './workload/marks.ts'
 import { workloadRules } from './workload/rbac.ts'
 
-export const appFinalizer = 'shipmate.dev/app'
+const appFinalizer = 'shipmate.dev/app'
 const agentPort = 7443
 
 export interface AppSurroundings {
   /** Those of the time that this process leads. */
-  agents(): Agents
+  agents(): AllAgents
   readonly sources: Sources
   readonly concerns: Concerns
   readonly memory: RunMemory
@@ -88,6 +88,8 @@ export function appReconciler(around: AppSurroundings): Reconciler<StatefulApp> 
       ),
     ],
     listen: wake => around.listen(wake),
+    // Operations and their runs are steps that its own generation tells nothing of.
+    further: ({ metadata, status }) => `${status?.fence ?? 0} ${around.memory.steps(metadata.uid)}`,
     gone({ namespace = '', name }) {
       around.agents().unfollow({ namespace, name })
       around.metrics.gone({ namespace, name })
@@ -99,25 +101,32 @@ async function reconcile(context: Context<StatefulApp>, around: AppSurroundings)
   const { client, signal } = context
   const app = context.cr as App
   const { clock, memory, metrics, sources } = around
-  const agents = around.agents()
   if (!around.isMine(app)) return
-  if (context.isDeleting && (await letGo(context, around))) return
+  if (context.isDeleting && (await goes(context, around))) return
+  const lifecycle = await client.find(Lifecycle, { namespace: app.metadata.namespace, name: app.spec.lifecycle })
+  const agents = around.agents().of(app, lifecycle && lifecycleView(lifecycle))
   const addresses = new Map<string, PodAddress>()
   const learned = new Learned({
     ...{ agents, client, memory, signal },
     now: () => clock.now(),
     addressOf: pod => addresses.get(pod.uid),
   })
+  // Without a sidecar every pod can be asked all the same.
+  const asked = (pod: PodView) => learned.seen(app.spec.via ? { ...pod, hasAgent: true } : pod)
   const look = async (): Promise<Gathered> => {
-    const found = await gather(app, { client, sources, now: clock.now(), seen: pod => learned.seen(pod) })
+    const found = await gather(app, { client, sources, now: clock.now(), seen: asked })
     if (found.workload) for (const pod of livePodsOf(client, found.workload)) remember(addresses, app, pod)
     return found
   }
   const certifiedUntil = await around.certify(app, client)
   const first = await look()
-  agents.follow(refOf(app), followed(first.view, addresses), { isUrgent: isUrgent(app) })
+  const pods = followed(first.view, addresses)
+  agents.follow(refOf(app), pods, { isUrgent: isUrgent(app) })
   let workload = first.workload
-  const isSeen = { ...first.view, pods: first.view.pods.map(pod => learned.seen(pod)) }
+  const isSeen = { ...first.view, pods: first.view.pods.map(asked) }
+  const isFollowed = (uid: string) => pods.some(({ pod }) => pod.uid === uid)
+  // It is woken when that is known.
+  if (isUntried(app, isSeen.pods, isFollowed) && sayAgain(context)) return
   let isGated = false
   const hold = async (isWanted: boolean) => {
     const step = decideGate(app, gatherGate(client, app, workload), isWanted)
@@ -129,9 +138,9 @@ async function reconcile(context: Context<StatefulApp>, around: AppSurroundings)
     async carryOut(effect, seen) {
       await carryOut(effect, seen, workload, {
         ...{ client, app, learned },
-        event: context.event,
+        event: spoken(context),
         wrote(op, status) {
-          memory.wrote(op.status, status, clock.now())
+          memory.wrote(app.metadata.uid, op.status, status, clock.now())
           if (status.finishedAt !== undefined) metrics.ended(op, status)
         },
         async gate() {
@@ -145,9 +154,19 @@ async function reconcile(context: Context<StatefulApp>, around: AppSurroundings)
     },
   })
   const gated = await hold(decision.isExclusive)
-  tell(context, view, decision, gated)
+  // How a run goes that has just been asked for is told with its first event.
+  if (learned.hasBegun && isSame(decision.status, memoryOf(app)) && sayAgain(context)) context.comeBack(1000, 'a run')
+  else tell(context, view, decision, gated)
   metrics.stands(app, decision)
-  comeBack(context, view, decision, { certifiedUntil, hasFailed: learned.hasFailed, memory, now: clock.now() })
+  comeBack(context, view, decision, { certifiedUntil, learned, memory, now: clock.now() })
+}
+
+/** An Event, and a line in the log: what is told to those who look at the cluster and to those who look at the process. */
+function spoken({ event, log }: Context<StatefulApp>): Context<StatefulApp>['event'] {
+  return (type, reason, note) => {
+    event(type, reason, note)
+    log[type === 'Warning' ? 'warn' : 'info']({ reason }, note)
+  }
 }
 
 const refOf = ({ metadata }: App) => ({ namespace: metadata.namespace ?? '', name: metadata.name })
@@ -164,33 +183,27 @@ function followed({ pods }: View, addresses: ReadonlyMap<string, PodAddress>): P
   return pods.flatMap(({ uid, hasAgent, isEnded }: PodView) => (hasAgent && !isEnded ? (addresses.get(uid) ?? []) : []))
 }
 
+/** What of an app's status is decided by. */
+function memoryOf({ status }: App): AppDecision['status'] {
+  const { wish, operation, fence } = status ?? {}
+  return { ...(wish && { wish }), ...(operation && { operation }), ...(fence !== undefined && { fence }) }
+}
+
 function isUrgent({ spec, status, metadata }: App): boolean {
   return spec.desired !== undefined || status?.operation !== undefined || metadata.deletionTimestamp !== undefined
 }
 
-/** Whether an app that is being deleted goes without a walk. */
-async function letGo(context: Context<StatefulApp>, around: AppSurroundings): Promise<boolean> {
-  const { client, event } = context
-  const app = context.cr as App
-  const { name, annotations, deletionTimestamp } = app.metadata
-  const { view, workload } = await gather(app, {
-    ...{ client, sources: around.sources, now: around.clock.now() },
-    seen: pod => pod,
-  })
-  const deadline = parseDuration(app.spec.deletion?.deadline ?? '10m') ?? 600_000
-  const isOverdue = around.clock.now() >= Date.parse(String(deletionTimestamp)) + deadline
-  const isSkipped = annotations?.[skipAnnotation] === 'true'
-  const end = view.lifecycle?.graph.nodes.find(({ kind }) => kind === 'delete')
-  const isDone = app.status?.wish?.outcome === 'Succeeded' && app.status.wish.state === end?.name
-  const isEnded = isDone && app.status?.wish?.passed !== undefined
-  const isFree = deletionPolicy(app) === 'Orphan' || !end || view.isNamespaceTerminating
-  if (!isFree && !isEnded && !isSkipped && !isOverdue) return false
-  if (isSkipped && !isFree && !isEnded)
-    event('Warning', 'LifecycleSkipped', `${name} goes without being stopped: ${skipAnnotation} says so`)
-  else if (isOverdue && !isFree && !isEnded)
-    event('Warning', 'DeletionOverdue', `${name} goes without being stopped: its deadline has passed`)
-  await gate(client, app, decideGate(app, gatherGate(client, app, workload), false))
-  await releaseClaim(client, app, workload)
+/** Whether an app that is being deleted goes now. */
+async function goes({ cr, client, event, comeBack }: Context<StatefulApp>, around: AppSurroundings): Promise<boolean> {
+  const app = cr as App
+  const now = around.clock.now()
+  const step = decideLetGo({ app, now, ...(await gatherLetGo(app, client)) })
+  if (step.is === 'walk') {
+    comeBack(Math.max(step.until - now, 1), 'its deadline')
+    return false
+  }
+  if (step.event) event('Warning', step.event.reason, step.event.note)
+  await letGo(client, app, around.sources)
   around.agents().unfollow(refOf(app))
   around.memory.forgetApp(app.metadata.uid)
   return true
@@ -213,11 +226,11 @@ function tell(
   if (gated) context.condition({ type: 'Gated', ...gated })
   else context.dropCondition('Gated')
   if (before?.state !== undefined && before.state !== shown.state)
-    context.event('Normal', 'StateChanged', `${before.state} → ${shown.state} (${shown.reason})`)
+    spoken(context)('Normal', 'StateChanged', `${before.state} → ${shown.state} (${shown.reason})`)
   if (decision.stalled) context.stall(decision.stalled.reason, decision.stalled.message)
-  else if (!isThere(decision) || context.isDeleting) {
+  else if (!isThere(decision) || isBeingMade(view) || context.isDeleting) {
     const words = shown.waitingFor ?? `${shown.state}: ${shown.reason}`
-    context.waitFor(decision.current ? 'OperationInProgress' : 'OnItsWay', `Waiting for ${words}.`)
+    context.waitFor(decision.status.operation ? 'OperationInProgress' : 'OnItsWay', `Waiting for ${words}.`)
   }
 }
 
@@ -227,19 +240,23 @@ function comeBack(
   decision: AppDecision,
   {
     certifiedUntil,
-    hasFailed,
+    learned: { hasFailed, isMidway },
     memory,
     now,
-  }: { certifiedUntil: number; hasFailed: boolean; memory: RunMemory; now: number },
+  }: { certifiedUntil: number; learned: Learned; memory: RunMemory; now: number },
 ): void {
-  const { wish, operation, fence } = view.app.status ?? {}
-  const stored = { ...(wish && { wish }), ...(operation && { operation }), ...(fence !== undefined && { fence }) }
   // What the new status permits is done at once.
-  if (!isSame(decision.status, stored)) return context.comeBack(1, 'the status permits the next step')
+  if (!isSame(decision.status, memoryOf(view.app))) return context.comeBack(1, 'the status permits the next step')
   if (Number.isFinite(certifiedUntil)) context.comeBack(Math.max(certifiedUntil - now, 1000), 'its certificate')
+  if (isMidway) context.comeBack(1, 'the next step of its end')
   if (decision.until !== undefined) context.comeBack(Math.max(decision.until - now, 1), 'something is due')
   const isWaiting = hasFailed || decision.current || (decision.next && decision.next.is !== 'there')
   const { uid } = view.app.metadata
-  if (isWaiting) context.comeBack(memory.patience(uid, JSON.stringify(decision.status)), 'the safety net')
-  else memory.forgetApp(uid)
+  if (isWaiting) context.comeBack(memory.patience(uid, signOf(decision)), 'the safety net')
+  else memory.rests(uid)
+}
+
+/** The same while nothing has moved on. */
+function signOf({ status, waiting }: AppDecision): string {
+  return JSON.stringify([status, waiting])
 }

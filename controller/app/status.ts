@@ -1,8 +1,8 @@
 /**
  * The status of an app, in words for people and tools: what state it is in, what is waited for, conditions. Pure.
  *
- * Guarantees: the same view gives the same words; Ready is True only when the wished state is held, nothing is in progress and every sidecar can be asked; a state
- * that is only observed is ready as soon as it is known.
+ * Guarantees: the same view gives the same words; Ready is True only when the wished state is held, nothing is in progress, every sidecar can be asked and the app's own
+ * workload is as its template asks; a state that is only observed is ready as soon as it is known.
  */
 import { unknownState } from '../../shared/lifecycle/observe.ts'
 import { appendToPath } from '../../shared/lifecycle/path.ts'
@@ -10,6 +10,7 @@ import type { Wanted } from '../toolkit/conditions.ts'
 import type { AppDecision } from './decide/app.ts'
 import type { ObservedPod } from './decide/observe.ts'
 import { sentenceOf, timeOf } from './decide/waiting.ts'
+import { conditionsVia } from './via/conditions.ts'
 import type { AppStatus, OpStatus, View, Wish } from './view.ts'
 
 export type Shown = Pick<
@@ -17,7 +18,8 @@ export type Shown = Pick<
   'state' | 'reason' | 'since' | 'desired' | 'action' | 'pods' | 'path' | 'waitingFor'
 >
 
-export function shownOf(view: View, { observed, wish, current, waiting, stalled }: AppDecision): Shown {
+export function shownOf(view: View, { observed, wish, current, status, next, waiting, stalled }: AppDecision): Shown {
+  const isLeaving = next?.is === 'end' && next.goal.name !== observed.state
   const { state: before, since, path = '' } = view.app.status ?? {}
   const { state, reason } = observed
   const words = waiting && sentenceOf(waiting)
@@ -26,11 +28,11 @@ export function shownOf(view: View, { observed, wish, current, waiting, stalled 
     reason,
     since: before === state && since !== undefined ? since : timeOf(view.now),
     desired: wish && desiredText(wish),
-    action: current && actionText(current.spec.action, current.status),
+    action: status.operation && actionText(status.operation.action, current?.status),
     pods: observed.pods.map(one => podText(one, view)),
-    // A state that is not known is no station.
-    path: state === unknownState || before === state ? path || undefined : appendToPath(path, state),
-    waitingFor: stalled && !words ? 'a person, see the condition Stalled' : words,
+    // A state that is not known is no station; nor is what is left to be seen between the stop and the end.
+    path: state === unknownState || before === state || isLeaving ? path || undefined : appendToPath(path, state),
+    waitingFor: words ?? (stalled ? 'a person, see the condition Stalled' : isBeingMade(view) ? made(view) : undefined),
   } as Shown
 }
 
@@ -58,18 +60,31 @@ function podText(
     reason,
     ...(role !== undefined && { role }),
     ...(bootId !== undefined && { bootId }),
-    ...(run && { run: { id: run.id, action: run.action, phase: run.phase } }),
+    // That it is accepted is true for a moment only: no write is made of it.
+    ...(run && { run: { id: run.id, action: run.action, phase: run.phase === 'Accepted' ? 'Running' : run.phase } }),
   }
 }
 
 /** Whether all that is wished is so. */
-export function isThere({ wish, next, current, observed, stalled }: AppDecision): boolean {
-  if (stalled || current || observed.state === unknownState) return false
+export function isThere({ wish, next, status, observed, stalled }: AppDecision): boolean {
+  if (stalled || status.operation || observed.state === unknownState) return false
   return !wish || next?.is === 'there'
+}
+
+/** Whether the app's own workload is not yet what its template asks for. */
+export function isBeingMade({ app, workload }: View): boolean {
+  if (!app.spec.template || !app.spec.desired || !workload || workload.replicas === 0) return false
+  return workload.isOutdated || workload.isRollingOut
+}
+
+function made({ workload }: View): string {
+  return `${workload?.kind} ${workload?.name} to be as its template asks`
 }
 
 /** The app's own conditions; those of kstatus follow from `waitFor` and `stall`. */
 export function conditionsOf(view: View, decision: AppDecision): Wanted[] {
+  const { via } = view.app.spec
+  if (via) return [atDesired(decision), ...conditionsVia(via)]
   return [atDesired(decision), reachable(view, decision), ...promises(view)]
 }
 

@@ -44,6 +44,11 @@ export interface ControllerOptions {
   /** Names under which it has applied before: what they own of objects that are watched with `owns` is taken over when it applies. */
   readonly formerFieldManagers?: readonly string[] | undefined
   readonly hotLoop?: HotLoopOptions | undefined
+  /**
+   * How far an object has got, for those whose work is many steps without a change of the spec. Another answer than the last one is no loop. It must not come back to an
+   * answer that it gave before. Default: none; only a change of the spec counts.
+   */
+  further?(object: Snapshot): unknown
 }
 
 export interface WatchedOptions<T extends object> {
@@ -364,6 +369,7 @@ export class Controller<T extends object> {
       key,
       generation,
       this.#informer.get(object.metadata)?.metadata.generation ?? generation,
+      this.#options.further?.(object as Snapshot),
     )
     if (hold === 0) return
     queue.hold(key, hold)

@@ -2,8 +2,8 @@
  * Finds a key that is written again and again without getting anywhere, and says how long to hold it.
  *
  * Guarantee: a key whose reconciliations change the cluster more than `burst` times in a row, faster than one in
- * `refill`, while nobody else changes its spec, is held; a new generation, or quiet, sets it free. A legitimate busy
- * key is slowed down, never stopped.
+ * `refill`, while nobody else changes its spec and it gets no further, is held; a new generation, a step further, or
+ * quiet sets it free. A legitimate busy key is slowed down, never stopped.
  */
 import { type Clock, systemClock } from '../../shared/clock.ts'
 
@@ -21,6 +21,8 @@ interface Track {
   tokens: number
   at: number
   generation: number | undefined
+  /** How far it has got. */
+  further: unknown
   /** Holds in a row. */
   holds: number
 }
@@ -42,14 +44,15 @@ export class HotLoop {
 
   /**
    * A reconciliation of `key` changed the cluster. `generation` is the one that it began with; `after` the one that it
-   * left, if it wrote the spec itself. Returns milliseconds to hold it, and 0 for none.
+   * left, if it wrote the spec itself; `further` tells how far it has got, by whoever knows. Returns milliseconds to
+   * hold it, and 0 for none.
    */
-  wrote(key: string, generation: number | undefined, after = generation): number {
+  wrote(key: string, generation: number | undefined, after = generation, further?: unknown): number {
     const now = this.#clock.monotonic()
     let track = this.#tracks.get(key)
-    if (!track || track.generation !== generation) {
+    if (!track || track.generation !== generation || track.further !== further) {
       if (!track) this.#sweep(now)
-      track = { tokens: this.#burst, at: now, generation, holds: 0 }
+      track = { tokens: this.#burst, at: now, generation, further, holds: 0 }
       this.#tracks.set(key, track)
     }
     track.tokens = Math.min(this.#burst, track.tokens + Math.max(now - track.at, 0) / this.#refill)

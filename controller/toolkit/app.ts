@@ -12,7 +12,7 @@ import { type Graph, graphOf, type Verb } from '../../shared/lifecycle/graph.ts'
 import type { LifecycleSpec, lifecycleSpec } from '../../shared/lifecycle/model.ts'
 import { shown, suggestion } from '../../shared/nearest.ts'
 import { NotFound } from '../kube/errors.ts'
-import { defineKind, type Kind, type Snapshot } from '../kube/kind.ts'
+import { defineKind, type Frozen, type Kind, type Snapshot } from '../kube/kind.ts'
 import { TerminalError } from '../runtime/index.ts'
 import { appCondition, appReadiness, appViewOf, endingOf, StatefulApp, type StatefulAppShape } from './appstate.ts'
 import type { AppLifecycle } from './crd/wish.ts'
@@ -38,7 +38,7 @@ export interface AppResourceOptions<C extends object> {
   /** The lifecycle itself, where the operator has it: then wishes are checked before they are written. Default: that of the custom resource's definition. */
   readonly graph?: LifecycleSpec | undefined
   /** What is wished: a state, or a state with its action. Undefined: the app is only observed. Default: `spec.desired` of a kind that was defined with a lifecycle. */
-  readonly desired?: ((cr: Snapshot<C>) => string | Wish | undefined) | undefined
+  readonly desired?: ((cr: Snapshot<C>) => string | Frozen<Desired> | undefined) | undefined
   /** Whose pods they are: a workload that this operator, or somebody else, makes. Either this or `template`. */
   readonly workload?: ((cr: Snapshot<C>) => Workload) | undefined
   /** A StatefulSet with its Service and ConfigMaps, made and kept by Shipmate. */
@@ -62,11 +62,11 @@ export function appResource<C extends object>(
   options: AppResourceOptions<C>,
 ): AppResource<C> {
   const { graph: spec = of.lifecycle?.spec, workload, template, onEnd, endingDeadline: deadline, more } = options
-  const { desired = (cr: Snapshot<C>) => (cr as { spec?: { desired?: Wish } }).spec?.desired } = options
+  const { desired = (cr: Snapshot<C>) => (cr as { spec?: { desired?: Frozen<Desired> } }).spec?.desired } = options
   const graph = spec && graphOf(spec)
   const lifecycleOf = (cr: Snapshot<C>) =>
     typeof options.lifecycle === 'string' ? options.lifecycle : refOf(options.lifecycle, cr).name
-  const wishOf = (cr: Snapshot<C>): Wish | undefined => {
+  const wishOf = (cr: Snapshot<C>): Frozen<Desired> | undefined => {
     const given = desired(cr)
     const wish = typeof given === 'string' ? { state: given } : given
     if (wish && graph) check(graph, wish, lifecycleOf(cr))
@@ -140,7 +140,7 @@ export function lifecycleResource<C extends object>(
   })
 }
 
-function check(graph: Graph, { state, action }: Wish, lifecycle: string): void {
+function check(graph: Graph, { state, action }: Frozen<Desired>, lifecycle: string): void {
   const node = graph.node(state)
   const states = graph.nodes.map(({ name }) => name)
   if (!node)

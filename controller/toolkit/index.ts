@@ -2,6 +2,7 @@
  * `shipmate`: the toolkit for operators. What OKT is to Go, finished.
  */
 export { messageOf } from '../../shared/errors.ts'
+export type { LifecycleSpec } from '../../shared/lifecycle/model.ts'
 export {
   type AppResource,
   type AppResourceOptions,

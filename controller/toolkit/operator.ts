@@ -75,6 +75,7 @@ export function addTo<C extends object>(
   })
   const controller = manager.controller(kind, {
     ...{ name, concurrency: options.concurrency, when: isNews },
+    ...(options.further && { further: cr => options.further?.(cr as Snapshot<C>) }),
     // The operator's own, so that it is the same whoever else is in the process.
     fieldManager: options.fieldManager ?? name,
     formerFieldManagers: options.formerNames,

@@ -73,6 +73,8 @@ export interface ReconcilerOptions<C extends object> {
   /** Reconciliations at once. Default 10. */
   readonly concurrency?: number | undefined
   readonly throttle?: ThrottleOptions | undefined
+  /** How far a custom resource has got, where its work is many steps without a change of its spec: another answer than the last one is no hot loop. Default: none. */
+  further?(cr: Snapshot<C>): unknown
 }
 
 /** A kind to watch; make one with `watched`. */

@@ -134,7 +134,9 @@ const operationRun = z.object({
   timeout: duration.describe('How long it may take.'),
   phase: z.enum(runPhases).describe('Written: no sidecar has confirmed it yet. Else as the sidecar said last.'),
   writtenAt: time.describe('When it was written here, before anything was sent.'),
-  lostAt: time.optional().describe('Since when its pod is gone, or another one has its name.'),
+  lostAt: time
+    .optional()
+    .describe('Since when its pod is gone, another one has its name, or its sidecar does not know it any more.'),
   podEnded: z.boolean().optional().describe('Whether every container of its pod was seen terminated.'),
   progress: progress.optional(),
   startedAt: time.optional(),

@@ -6,8 +6,8 @@
  */
 import { type FileHandle, stat } from 'node:fs/promises'
 import type { Probe } from '../../shared/lifecycle/model.ts'
+import { type Attempt, no, none, yes } from '../../shared/lifecycle/threshold.ts'
 import { hashOfOpen, openRegular } from '../calls/file.ts'
-import { type Attempt, no, none, yes } from './threshold.ts'
 
 /** The hash that each file had when it was first seen, by path. */
 export type SeenFiles = Map<string, string>

@@ -9,13 +9,13 @@ import type { Clock } from '../../shared/clock.ts'
 import { parseDuration } from '../../shared/duration.ts'
 import { messageOf } from '../../shared/errors.ts'
 import type { Probe } from '../../shared/lifecycle/model.ts'
+import { type Attempt, no, none, yes } from '../../shared/lifecycle/threshold.ts'
 import { cutTo } from '../calls/bounded.ts'
 import { type CommandResult, runCommand } from '../calls/command.ts'
 import { connectFailure, connectMessage } from '../calls/connect.ts'
 import { request } from '../calls/http.ts'
 import { findProcesses } from '../calls/process.ts'
 import { probeFile, type SeenFiles } from './file.ts'
-import { type Attempt, no, none, yes } from './threshold.ts'
 
 export interface Surroundings {
   readonly clock: Clock

@@ -8,10 +8,6 @@ import { canonicalJson } from '../../shared/canonical.ts'
 import type { Clock, Timer } from '../../shared/clock.ts'
 import { parseDuration } from '../../shared/duration.ts'
 import { defaults, type Probe } from '../../shared/lifecycle/model.ts'
-import type { Logger } from '../../shared/log.ts'
-import type { ProbeState } from '../../shared/protocol/schemas.ts'
-import type { SeenFiles } from './file.ts'
-import { attemptProbe } from './kinds.ts'
 import {
   type Attempt,
   differs,
@@ -21,7 +17,11 @@ import {
   step,
   type Thresholds,
   viewOf,
-} from './threshold.ts'
+} from '../../shared/lifecycle/threshold.ts'
+import type { Logger } from '../../shared/log.ts'
+import type { ProbeState } from '../../shared/protocol/schemas.ts'
+import type { SeenFiles } from './file.ts'
+import { attemptProbe } from './kinds.ts'
 
 export interface ProbesOptions {
   readonly clock: Clock

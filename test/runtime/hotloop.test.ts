@@ -46,6 +46,12 @@ describe('a key that is written again and again', () => {
     expect(write(4, 'a/x', 2)).toEqual([0, 0, 0, 1000])
   })
 
+  it('is free as long as it gets further', () => {
+    const steps = Array.from({ length: 12 }, (_, i) => loop.wrote('a/x', 1, 1, Math.floor(i / 3)))
+    expect(steps).toEqual(steps.map(() => 0))
+    expect(loop.wrote('a/x', 1, 1, 3)).toBe(1000)
+  })
+
   it('is not set free by generations that it makes itself', () => {
     const holds = Array.from({ length: 5 }, (_, i) => loop.wrote('a/x', i, i + 1))
     expect(holds).toEqual([0, 0, 0, 1000, 2000])

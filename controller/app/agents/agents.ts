@@ -104,6 +104,7 @@ export function createAgents(options: AgentsOptions): Agents {
     clock,
     idle: limits.idle,
     connectWithin: limits.upWithin,
+    pace,
     observe: (call, code, ms) => metrics?.called(call, code, ms),
   })
   const asking = createAsking(calls, limits)

@@ -13,6 +13,7 @@ import { Garbled, parsed } from './answers.ts'
 import type { AgentCredentials, AgentCredentialsSource } from './credentials.ts'
 import { dial } from './dial.ts'
 import { AgentError } from './errors.ts'
+import type { Pace } from './pace.ts'
 import { podHeader } from './stream.ts'
 
 export interface Call {
@@ -48,8 +49,10 @@ export interface CallsOptions {
   readonly clock: Clock
   /** How long a connection is kept after a call, in milliseconds. */
   readonly idle: number
-  /** Milliseconds to connect. */
+  /** Milliseconds to connect, once it is its turn. */
   readonly connectWithin: number
+  /** Who may connect when. Calls are urgent. */
+  readonly pace: Pace
   observe(call: string, code: string, ms: number): void
 }
 
@@ -64,7 +67,7 @@ interface Kept {
 /** Longer answers are none of the protocol's: a run has its parameters and its result, a piece of a log 1 MiB. */
 const longestAnswer = 4 << 20
 
-export function createCalls({ credentials, clock, idle, connectWithin, observe }: CallsOptions): Calls {
+export function createCalls({ credentials, clock, idle, connectWithin, pace, observe }: CallsOptions): Calls {
   const kept = new Map<string, Kept>()
   const retired = new Set<Pool>()
   let isClosed = false
@@ -83,22 +86,28 @@ export function createCalls({ credentials, clock, idle, connectWithin, observe }
       // The server says how long it would keep them: longer than we want them.
       keepAliveTimeout: idle,
       keepAliveMaxTimeout: idle,
-      connect: (_options, callback) => {
-        const late = new AbortController()
-        const timer = clock.after(connectWithin, () =>
-          late.abort(new Error(`not connected within ${connectWithin} ms`)),
-        )
-        dial(address, current, late.signal)
-          .finally(() => timer.cancel())
-          .then(
-            socket => callback(null, socket),
-            error => callback(error, null),
-          )
-      },
+      connect: (_options, callback) =>
+        connect(address, current).then(
+          socket => callback(null, socket),
+          error => callback(error, null),
+        ),
     })
     const next = { pool, credentials: current, place, calls: 0, timer: undefined }
     kept.set(key, next)
     return next
+  }
+
+  const connect = async (address: PodAddress, current: AgentCredentials) => {
+    const turn = {}
+    await new Promise<void>(begin => pace.ask(turn, 'urgent', begin))
+    const late = new AbortController()
+    const timer = clock.after(connectWithin, () => late.abort(new Error(`not connected within ${connectWithin} ms`)))
+    try {
+      return await dial(address, current, late.signal)
+    } finally {
+      timer.cancel()
+      pace.leave(turn)
+    }
   }
 
   /** No new calls; closes when the last one under way is done. */

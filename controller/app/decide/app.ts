@@ -6,15 +6,26 @@
  * a step or is refused by the version; it never takes a second one.
  */
 import { unknownState } from '../../../shared/lifecycle/observe.ts'
+import { same } from '../../kube/applied.ts'
 import type { App, AppStatus, Op, OpStatus, View, Wish, WishStatus } from '../view.ts'
 import type { Ask, Facts } from './facts.ts'
 import { mintFence } from './fence.ts'
 import { type Observed, observe } from './observe.ts'
-import { decideOperation, type OperationDecision } from './operation.ts'
+import { decideOperation, type OperationDecision, overdueAt } from './operation.ts'
 import { type Next, planNext } from './plan.ts'
-import { isCancelled, type Queue, queueOf, wishLabel } from './queue.ts'
+import { isCancelled, isOfWish, type Queue, queueOf } from './queue.ts'
 import { earlier, timeOf, type Waiting } from './waiting.ts'
-import { arrive, type Ending, endingOf, operationName, remember, settleWish, wishOf, wishProblem } from './wish.ts'
+import {
+  arrive,
+  type Ending,
+  endingOf,
+  operationName,
+  remember,
+  serialOf,
+  settleWish,
+  wishOf,
+  wishProblem,
+} from './wish.ts'
 
 export const operationFinalizer = 'shipmate.dev/operation'
 
@@ -55,13 +66,15 @@ export interface AppFacts extends Facts {
   readonly isEndDone: boolean | undefined
   /** What is waited for until it is. */
   readonly endWaits: string | undefined
+  /** What is waited for until the workload can be made. */
+  readonly createWaits?: string | undefined
 }
 
 export function decideApp(view: View, facts: AppFacts): AppDecision {
   const { app, lifecycle } = view
   const stored = app.status ?? {}
   const now = timeOf(view.now)
-  const observed = observe(view)
+  let observed = observe(view)
   const wish = wishOf(view)
   const base = { observed, wish, isExclusive: false, until: observed.until }
   const quiet = { next: undefined, current: undefined, queue: { next: undefined, waiting: [] }, effects: [] }
@@ -82,9 +95,10 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
   let current = operation && view.operations.find(({ metadata }) => metadata.uid === operation?.uid)
   const ending = operation && (current ? endingOf(current.status) : 'Lost')
   if (operation && ending !== undefined) {
-    const beside = observe({ ...view, app: withoutOperation(app) }).state
+    // Told together with its end: what is observed without it.
+    observed = observe({ ...view, app: withoutOperation(app) })
     if (memory?.operation?.uid === operation.uid && memory.operation.outcome === undefined)
-      memory = settleWish(memory, { ending, transient: operation.state, observed: beside, now })
+      memory = settleWish(memory, { ending, transient: operation.state, observed: observed.state, now })
     operation = undefined
     current = undefined
   }
@@ -96,13 +110,17 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
     if (was !== undefined)
       memory = settleWish(memory, { ending: was, transient: undefined, observed: observed.state, now })
   }
-  effects.push(...housekeeping(view, stored, memory))
+  effects.push(...housekeeping(view, memory, observed, facts))
 
   // The current operation goes on.
   let going: OperationDecision | undefined
   if (current && operation) {
     going = decideOperation(view, current, { fence: operation.fence, observed, facts })
-    if (!isSame(going.status, current.status)) effects.push({ do: 'writeOperation', op: current, status: going.status })
+    // Before anything of it is stored, what pods say can be read: its targets and the first runs are then one write.
+    const first = current.status?.targets === undefined ? going.asks.filter(({ ask }) => ask === 'state') : []
+    if (first.length > 0) for (const ask of first) effects.push({ do: 'ask', ask })
+    else if (!isSame(going.status, current.status))
+      effects.push({ do: 'writeOperation', op: current, status: going.status })
     else for (const ask of going.asks) effects.push({ do: 'ask', ask })
     if (going.needsFence) {
       fence = mintFence(fence, seenBy(view, facts))
@@ -167,20 +185,26 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
         action: turn.spec.action,
         ...(transient && { state: transient.name }),
       }
+      // Told together with its beginning.
+      if (transient) observed = { ...observed, state: transient.name, reason: 'OperationInProgress' }
     }
   }
 
   return {
     ...base,
+    observed,
     status: { ...(memory && { wish: memory }), ...(operation && { operation }), ...(fence !== undefined && { fence }) },
     effects,
     next,
     current,
     queue,
-    waiting: waitingOf({ view, observed, next, going, queue, isPaused, facts }),
+    waiting: waitingOf({ view, observed, next, going, operation, queue, isPaused, facts }),
     stalled: stalledOf({ problem, claimant, going, next, failure, memory }),
-    isExclusive: Boolean(current && going && isExclusive(current, going, view)),
-    until: earlier(observed.until, going?.until),
+    isExclusive: operation !== undefined && isExclusive(operation.action, view),
+    until: queue.waiting.reduce(
+      (until, { op }) => earlier(until, overdueAt(op)),
+      earlier(observed.until, going?.until),
+    ),
   }
 }
 
@@ -216,9 +240,7 @@ function stepOn(
         return pending && pending.spec.action !== next.action ? givenUp(view, memory, now) : stay
       }
       const name = operationName(app, memory)
-      const made = view.operations.find(
-        op => op.metadata.name === name && op.metadata.labels?.[wishLabel] === app.metadata.uid,
-      )
+      const made = view.operations.find(op => op.metadata.name === name && isOfWish(op, app))
       if (made) return { memory: { ...memory, operation: { name, uid: made.metadata.uid } }, effects: [] }
       const isWished = next.state.name === memory.state
       return {
@@ -253,27 +275,42 @@ function givenUp(
 }
 
 /** What is to be done for Operations that are not the current one. */
-function housekeeping(view: View, stored: AppStatus, memory: WishStatus | undefined): Effect[] {
+function housekeeping(view: View, memory: WishStatus | undefined, observed: Observed, facts: Facts): Effect[] {
+  const stored = view.app.status ?? {}
+  const isStored = isSame(memory, stored.wish)
   return view.operations.flatMap((op): Effect[] => {
-    const { uid, name, finalizers = [], labels } = op.metadata
+    const { uid, finalizers = [] } = op.metadata
     if (uid === stored.operation?.uid) return []
+    const isMade = isOfWish(op, view.app)
     if (endingOf(op.status) !== undefined) {
-      const mine = stored.wish?.operation
-      const isRecorded = mine?.uid !== uid || mine.outcome !== undefined
-      return isRecorded && finalizers.includes(operationFinalizer) ? [{ do: 'releaseOperation', op }] : []
+      const isRecorded = !isMade || isPast(view.app, op, stored.wish) || isOutcomeOf(op, stored.wish)
+      if (!isRecorded || !finalizers.includes(operationFinalizer)) return []
+      const { asks } = decideOperation(view, op, { fence: 0, observed, facts })
+      return [...asks.map((ask): Effect => ({ do: 'ask', ask })), { do: 'releaseOperation', op }]
     }
     if ((op.status?.targets ?? []).length > 0) return []
-    const isOfWish = labels?.[wishLabel] === view.app.metadata.uid
-    const isAsked =
-      memory !== undefined && (name === memory.operation?.name || name === operationName(view.app, memory))
-    const isPast = isOfWish && !isAsked && isSame(memory, stored.wish)
-    if (!isPast && !isCancelled(op)) return []
-    const why = isPast
-      ? { reason: 'Superseded', message: 'something else was wished before it was begun' }
-      : { reason: 'Cancelled', message: 'it was cancelled before it was begun' }
-    const status: OpStatus = { ...op.status, phase: 'Cancelled', ...why, finishedAt: timeOf(view.now) }
+    const isSuperseded = isMade && isStored && isPast(view.app, op, memory)
+    const isLate = view.now >= (overdueAt(op) ?? Number.POSITIVE_INFINITY)
+    if (!isSuperseded && !isCancelled(op) && !isLate) return []
+    const why: OpStatus = isSuperseded
+      ? { phase: 'Cancelled', reason: 'Superseded', message: 'something else was wished before it was begun' }
+      : isCancelled(op)
+        ? { phase: 'Cancelled', reason: 'Cancelled', message: 'it was cancelled before it was begun' }
+        : { phase: 'Failed', reason: 'DeadlineExceeded', message: 'it was not begun before its deadline' }
+    const status: OpStatus = { ...op.status, ...why, finishedAt: timeOf(view.now) }
     return [{ do: 'writeOperation', op, status }]
   })
+}
+
+/** Whether the memory has gone on from an Operation of a wish. One with a higher serial is of a wish that this view is too old to know. */
+function isPast(app: App, { metadata }: Op, memory: WishStatus | undefined): boolean {
+  const serial = serialOf(app, metadata.name)
+  if (!memory || serial === undefined || serial > memory.serial) return false
+  return serial < memory.serial || (memory.operation?.uid !== undefined && memory.operation.uid !== metadata.uid)
+}
+
+function isOutcomeOf({ metadata }: Op, memory: WishStatus | undefined): boolean {
+  return memory?.operation?.uid === metadata.uid && memory.operation.outcome !== undefined
 }
 
 function kept({ wish, operation, fence }: AppStatus): AppDecision['status'] {
@@ -295,9 +332,9 @@ function claimedByOther({ app, workload }: View): string | undefined {
   return by && by.uid !== app.metadata.uid ? `${by.namespace}/${by.name}` : undefined
 }
 
-function isExclusive(op: Op, { status }: OperationDecision, { lifecycle }: View): boolean {
-  const action = lifecycle?.spec.actions?.find(({ name }) => name === op.spec.action)
-  return status.finishedAt === undefined && (status.runs ?? []).length > 0 && !action?.shared
+/** From its turn on: evictions are held back before the first run is sent. */
+function isExclusive(name: string, { lifecycle }: View): boolean {
+  return !lifecycle?.spec.actions?.find(action => action.name === name)?.shared
 }
 
 function waitingOf({
@@ -305,6 +342,7 @@ function waitingOf({
   observed,
   next,
   going,
+  operation,
   queue,
   isPaused,
   facts,
@@ -313,15 +351,18 @@ function waitingOf({
   readonly observed: Observed
   readonly next: Next | undefined
   readonly going: OperationDecision | undefined
+  readonly operation: AppStatus['operation']
   readonly queue: Queue
   readonly isPaused: boolean
   readonly facts: AppFacts
 }): Waiting | undefined {
   const { graph } = view.lifecycle as NonNullable<View['lifecycle']>
   const since = view.app.status?.since
-  if (going && going.status.finishedAt === undefined) {
-    const back = next && 'goal' in next ? `then ${next.goal.name}` : undefined
-    return { next: back, ...(going.waiting ?? { what: `${view.app.status?.operation?.name} to be carried out` }) }
+  if (operation) {
+    const after = graph.node(operation.state ?? '')?.next[0]
+    const goal = after ?? (next && 'goal' in next ? next.goal.name : undefined)
+    const back = goal === undefined ? undefined : `then ${goal}`
+    return { next: back, ...(going?.waiting ?? { what: `${operation.name} to be carried out` }) }
   }
   if (isPaused && next && next.is !== 'there')
     return { what: 'paused to be taken away', since, next: `then ${goalName(next)}` }
@@ -339,10 +380,12 @@ function waitingOf({
       const why = pod ? ` (${pod.reason})` : ''
       return { what: `${pod?.name ?? 'the app'} to be known${why}`, since, next: `then ${next.goal.name}` }
     }
+    case 'busy':
+      return { what: `${next.state.name} to be over`, since, next: `then ${next.goal.name}` }
     case 'create':
       if (!view.workload && view.app.spec.workload)
         return { what: `${view.app.spec.workload.kind} ${view.app.spec.workload.name} to be there`, since }
-      return { what: `the pods to be there`, since, next: `then ${next.goal.name}` }
+      return { what: facts.createWaits ?? `the pods to be there`, since, next: `then ${next.goal.name}` }
     case 'end':
       return { what: facts.endWaits ?? `the workload to be ended`, since, next: `then ${next.goal.name}` }
     case 'act': {
@@ -393,14 +436,7 @@ function stalledOf({
   return undefined
 }
 
+/** Equal as JSON. */
 export function isSame(a: unknown, b: unknown): boolean {
-  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b))
-}
-
-/** With keys in order, and without what is undefined. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).filter(([, one]) => one !== undefined)
-  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, one]) => [key, sorted(one)]))
+  return same(a as never, b as never)
 }

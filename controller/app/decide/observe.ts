@@ -6,6 +6,7 @@
  */
 import { unknownState } from '../../../shared/lifecycle/observe.ts'
 import type { PodView, View } from '../view.ts'
+import { isBeforeEnd } from './wish.ts'
 
 /** For so long a sidecar that cannot be reached counts as it last said. */
 export const unreachableGrace = 15_000
@@ -66,6 +67,8 @@ function stateOf(
   if (wished?.kind === 'delete' && wish?.outcome === 'Succeeded') return { state: wished.name, reason: 'Ended' }
   if (operation?.state !== undefined && graph.node(operation.state))
     return { state: operation.state, reason: 'OperationInProgress' }
+  // What was stopped is on its way to its end, whatever its pods still say.
+  if (wish && isBeforeEnd(wish, graph)) return { state: wish.passed?.at(-1) ?? initial.name, reason: 'Ending' }
   if (!workload) return { state: initial.name, reason: 'Missing' }
   const end = graph.nodes.find(({ kind }) => kind === 'delete')
   if (workload.replicas === 0) {

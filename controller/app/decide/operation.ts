@@ -172,6 +172,10 @@ function carryOn(view: View, op: Op, before: OpStatus, going: Going): OperationD
       const refusal = one.run.phase === 'Written' ? facts.refusals.get(one.run.id) : undefined
       if (refusal)
         waiting ??= { what: `${one.run.pod} to accept ${op.spec.action} (${refusal.code}: ${refusal.message})` }
+      // Till it is said when it began, there are no times to tell.
+      const isAsked =
+        one.run.phase === 'Written' && view.pods.find(({ uid }) => uid === one.run.uid)?.agent?.isReachable
+      if (isAsked) continue
       waiting ??= {
         what: `${one.run.pod} to finish ${op.spec.action}`,
         since: began,
@@ -359,18 +363,18 @@ function asksFor(run: RunRecord, view: View, op: Op, { action, facts, stopping }
   const agent = pod?.agent
   const said = agent?.runs?.get(run.id)
   const once = (ask: Ask): Ask[] => (facts.asked.has(askKey(ask)) ? [] : [ask])
+  const word = op.spec.settle?.find(one => one.run === run.id)
+  if (word && agent?.isReachable && pod && said?.phase === 'Unknown')
+    return once({ ask: 'settle', pod, run, outcome: word.outcome, reason: word.reason })
   if (run.phase === 'Unknown') {
     const asked = askable(run, view)
     if (!asked || aliveUntil(run, view, action) !== undefined) return []
     if (!action?.verify || view.now < facts.verifyAt(run.id)) return []
     return once({ ask: 'verify', pod: asked, run })
   }
-  const word = op.spec.settle?.find(one => one.run === run.id)
-  if (pod && word && said?.phase === 'Unknown')
-    return once({ ask: 'settle', pod, run, outcome: word.outcome, reason: word.reason })
   if (!pod || !agent?.isReachable || !isInProgress(run)) return []
   if (said && needsTail(run, said, facts)) return [{ ask: 'tail', pod, run }]
-  if (run.phase !== 'Written') return stopping ? once({ ask: 'cancel', pod, run }) : []
+  if (said || run.phase !== 'Written') return stopping ? once({ ask: 'cancel', pod, run }) : []
   if (facts.refusals.has(run.id)) return []
   if (stopping && !agent.features.includes('annul')) return []
   // Who must not begin it any more has it written down there as cancelled: whatever is still on its way then comes too late.
@@ -392,7 +396,7 @@ function orderOf(action: Action | undefined): Order {
 }
 
 /** When its deadline passes. */
-function overdueAt({ spec, metadata }: Op): number | undefined {
+export function overdueAt({ spec, metadata }: Op): number | undefined {
   const deadline = spec.deadline === undefined ? undefined : parseDuration(spec.deadline)
   return deadline === undefined ? undefined : Date.parse(String(metadata.creationTimestamp)) + deadline
 }

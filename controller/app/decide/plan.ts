@@ -1,7 +1,8 @@
 /**
  * What comes next on the way from the state of an app to the one that is wished. Pure.
  *
- * Guarantees: the way is the graph's shortest; a transient state that has been passed is not asked for again; nothing is planned from a state that is not known.
+ * Guarantees: the way is the graph's shortest; a transient state that has been passed is not asked for again; nothing is planned from a state that is not known, nor
+ * from one that lasts only as long as a run.
  */
 import type { Graph, Node } from '../../../shared/lifecycle/graph.ts'
 import { unknownState } from '../../../shared/lifecycle/observe.ts'
@@ -13,6 +14,8 @@ export type Next =
   | { readonly is: 'there'; readonly goal: Node }
   /** A state that is observed has to come. */
   | { readonly is: 'wait'; readonly goal: Node; readonly for: Node }
+  /** A run that no operation of the app asks for has to end. */
+  | { readonly is: 'busy'; readonly goal: Node; readonly state: Node }
   /** An action has to be carried out. */
   | { readonly is: 'act'; readonly goal: Node; readonly state: Node; readonly action: string }
   /** The workload has to be there. */
@@ -45,6 +48,9 @@ export function planNext(position: Position): Next {
   }
   if (position.state === unknownState) return { is: 'unknown', goal }
   if (goal.kind !== 'delete' && isAbsent(position)) return { is: 'create', goal }
+  // It is passed when its run has succeeded, and that is not known yet.
+  const here = graph.node(position.state)
+  if (here?.kind === 'transient') return { is: 'busy', goal, state: here }
   const from = standsAt(position)
   if (from === goal.name && goal.kind !== 'transient') return { is: 'there', goal }
   // A transient state that is wished is entered from where the app is, were it from itself.

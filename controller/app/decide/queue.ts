@@ -1,10 +1,11 @@
 /**
  * Which Operation of an app is carried out next. Pure.
  *
- * Guarantees: one at a time; the app's wish comes first, then priority, age and name; who waits for a state is passed over and holds nobody.
+ * Guarantees: one at a time; the app's wish comes first, then priority, age and name; who waits for a state is passed over and holds nobody;
+ * what was made for a wish is begun for that wish alone.
  */
 import { scheduleFinalizer } from '../schedule/child.ts'
-import type { LifecycleView, Op, View } from '../view.ts'
+import type { App, LifecycleView, Op, View } from '../view.ts'
 import { endingOf } from './wish.ts'
 
 /** Marks an Operation that carries out a wish of the app with this uid. */
@@ -28,17 +29,25 @@ export interface Queue {
   readonly waiting: readonly { readonly op: Op; readonly for: string }[]
 }
 
-export function queueOf({ operations, lifecycle, workload }: View, options: QueueOptions): Queue {
+export function queueOf({ app, operations, lifecycle, workload }: View, options: QueueOptions): Queue {
   const open = operations.filter(op => endingOf(op.status) === undefined).toSorted(byTurn(options.wished))
   const waiting: { op: Op; for: string }[] = []
   let next: Op | undefined
   for (const op of open) {
-    const held = heldBy(op, options, lifecycle, workload?.isRollingOut ?? false)
+    const isOfOther = isOfWish(op, app) && op.metadata.name !== options.wished
+    const held = isOfOther
+      ? 'its wish, which is another one now'
+      : heldBy(op, options, lifecycle, workload?.isRollingOut ?? false)
     if (held !== undefined) waiting.push({ op, for: held })
     else if (next) waiting.push({ op, for: `its turn, after ${next.metadata.name}` })
     else next = op
   }
   return { next, waiting }
+}
+
+/** Whether it was made for a wish of the app, now or before. */
+export function isOfWish({ metadata }: Op, app: App): boolean {
+  return metadata.labels?.[wishLabel] === app.metadata.uid
 }
 
 function byTurn(wished: string | undefined): (a: Op, b: Op) => number {

@@ -50,6 +50,9 @@ export function advanceRun(run: RunRecord, around: RunSurroundings): RunRecord {
 
   const word = op.spec.settle?.find(one => one.run === run.id)
   if (run.phase === 'Unknown' && word) {
+    // Its sidecar, which would keep it as Unknown for ever, is told first.
+    const isTold = said?.phase !== 'Unknown' || !pod?.agent?.isReachable || facts.asked.has(`settle ${run.id}`)
+    if (!isTold) return run
     return word.outcome === 'Succeeded' ? ended('Succeeded') : ended('Failed', 'Settled', word.reason)
   }
   const verdict = run.phase === 'Unknown' ? facts.verdicts.get(run.id) : undefined
@@ -66,15 +69,15 @@ export function advanceRun(run: RunRecord, around: RunSurroundings): RunRecord {
   if (!agent?.isReachable || !agent.state || !agent.runs) return run
   if (run.phase === 'Unknown') return run
   if (agent.state.journalId !== run.journalId)
-    return lost('JournalLost', 'the journal of its sidecar is another one now')
-  if (run.phase !== 'Written') return lost('Forgotten', 'its sidecar does not know it any more')
+    return lost('JournalLost', 'the journal of its sidecar is another one now', { lostAt: now })
+  if (run.phase !== 'Written') return lost('Forgotten', 'its sidecar does not know it any more', { lostAt: now })
 
   const refusal = facts.refusals.get(run.id)
   if (!refusal) return run
   const { code, message, isOfAnnul } = refusal
   // Whoever still sends it is refused for the same reason: it will never be begun.
   if (isOfAnnul && ['Fenced', ...refusedForGood].includes(code)) return cancelled(run, now)
-  if (code === 'WrongJournal') return lost('JournalLost', message)
+  if (code === 'WrongJournal') return lost('JournalLost', message, { lostAt: now })
   if (code === 'Fenced' || code === 'IdReused') return lost(code, message)
   if (refusedForGood.includes(code)) return ended('Failed', code, message)
   if (code === 'WrongConfig') {
@@ -107,6 +110,8 @@ function withoutError({ error: _, ...rest }: RunRecord): RunRecord {
 
 function copied(run: RunRecord, said: Run, facts: Facts): RunRecord {
   const { phase, startedAt, finishedAt, exitCode, error, progress, result } = said
+  // It begins at once, and that is written.
+  if (phase === 'Accepted' && run.phase === 'Written') return run
   const isOver = isFinal(phase) || phase === 'Unknown'
   // Progress alone is written now and then.
   const isNews = phase !== run.phase || isOver || hasMoved(run, said, facts)
@@ -149,10 +154,11 @@ export function aliveUntil(run: RunRecord, view: View, action: Action | undefine
   const pod = view.pods.find(({ uid }) => uid === run.uid)
   if (run.podEnded || pod?.isEnded) return undefined
   // The sidecar itself says that nobody saw the end: whatever it had started is gone.
-  if (pod?.agent?.runs?.get(run.id)?.phase === 'Unknown') return undefined
+  if (!view.app.spec.via && pod?.agent?.runs?.get(run.id)?.phase === 'Unknown') return undefined
   if (!pod && isNodeDown(run, view)) return undefined
   const grace = parseDuration(action?.cancel?.grace ?? defaults.cancel.grace) ?? 0
   const timeout = parseDuration(run.timeout) ?? 0
+  // It may have been begun long after it was written, but not after nobody could ask about it any more.
   const until = Date.parse(run.startedAt ?? run.lostAt ?? run.writtenAt) + timeout + grace
   return view.now >= until ? undefined : until
 }

@@ -25,7 +25,7 @@ export interface Choice {
   readonly observed: readonly ObservedPod[]
 }
 
-export const primary = 'primary'
+const primary = 'primary'
 
 export function resolveTargets(choice: Choice): Resolved {
   const { target, order, workload, pods } = choice

@@ -47,6 +47,13 @@ export function operationName(app: App, { hash, serial }: WishStatus): string {
   return `${app.metadata.name}-${serial}-${hash.slice(0, 8)}`
 }
 
+/** The serial in the name of an Operation of a wish; undefined if it is no such name. */
+export function serialOf(app: App, name: string): number | undefined {
+  const prefix = `${app.metadata.name}-`
+  const [, serial] = name.startsWith(prefix) ? (/^(\d+)-[0-9a-f]{8}$/.exec(name.slice(prefix.length)) ?? []) : []
+  return serial === undefined ? undefined : Number(serial)
+}
+
 /**
  * The memory after the wish's operation ended.
  *

@@ -71,20 +71,24 @@ export type AppPlan =
   /** There is one of that name which is not ours. */
   | { readonly do: 'refuse'; readonly reason: string }
 
-/** What is to be written for an app, if anything. Throws if the root has no authority yet. */
+/**
+ * What is to be written for an app, if anything. Throws if the root has no authority yet.
+ *
+ * @param stored what the Secret was found to be: to find that out takes most of the time
+ */
 export function planAppSecret(
   now: number,
   root: RootDocument,
   app: AppIdentity,
   secret: AppSecret | undefined,
   lifetimes: Lifetimes,
+  stored: AppTrust = readAppSecret(root, app, secret),
 ): AppPlan {
   const name = secretNameOf(app.name)
   const owner = secret?.metadata.labels?.[appUidLabel]
   if (secret && owner === undefined) {
     return { do: 'refuse', reason: `Secret ${name} is not Shipmate's: it has no label ${appUidLabel}` }
   }
-  const stored = readAppSecret(root, app, secret)
   const { isKept, isListed, again } = decideApp(now, summaryOf(root), stored)
   if (isKept && isListed && owner === app.uid) return { do: 'nothing', again }
   const authority = issuingAuthority(root)

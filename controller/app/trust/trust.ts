@@ -121,7 +121,7 @@ export function createTrust(options: TrustOptions): Trust {
     },
     plan(app, secret) {
       if (!root) throw new ShipmateError('Unavailable', 'the root of trust has not been read yet', 'later')
-      return planAppSecret(clock.now(), root, app, secret, lifetimes)
+      return planAppSecret(clock.now(), root, app, secret, lifetimes, trustOf(root, { app, secret }))
     },
   }
 }

@@ -54,7 +54,7 @@ export function credentialsFrom(first: AgentCredentials | undefined): Credential
 }
 
 /** A tls-dir as Kubernetes mounts a Secret, which is exchanged in one move. */
-export function mount(folder: string, trust: Authorities, ca: readonly Pair[] = [trust.authority]) {
+function mount(folder: string, trust: Authorities, ca: readonly Pair[] = [trust.authority]) {
   const tlsDir = join(folder, 'tls')
   mkdirSync(tlsDir, { recursive: true })
   let version = 0

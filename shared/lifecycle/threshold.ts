@@ -4,7 +4,7 @@
  * Guarantees: whatever is known stays so until `failureThreshold` failures in a row, or `successThreshold` yes in a row, say otherwise; so `ok` is null until
  * either is reached, and one answer after a start decides no more than any other. It is null again once it has not answered for so long as would have made it false.
  */
-import type { ProbeState } from '../../shared/protocol/schemas.ts'
+import type { ProbeState } from '../protocol/schemas.ts'
 
 /**
  * How an attempt ended: `yes` and `no` are answers; `none` is no answer, because it took too long, could not be made or was killed.

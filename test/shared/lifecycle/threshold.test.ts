@@ -10,7 +10,7 @@ import {
   type Thresholds,
   viewOf,
   yes,
-} from '../../../sidecar/probes/threshold.ts'
+} from '../../../shared/lifecycle/threshold.ts'
 
 const attempts = { y: yes('v'), n: no('w', 'said no'), '-': none('no answer') }
 const outcomes: Record<string, Outcome> = { y: 'yes', n: 'no', '-': 'none' }

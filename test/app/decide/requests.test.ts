@@ -1,0 +1,33 @@
+/**
+ * What an operation of one pod asks for, from a wish to its end.
+ */
+import { describe, expect, test } from 'vitest'
+import { World } from './sim.ts'
+
+async function operation(): Promise<{ world: World; asked: string[] }> {
+  const world = new World()
+  world.wish({ state: 'Running' })
+  await world.converge()
+  const asked: string[] = []
+  world.request = what => void asked.push(what)
+  world.wish({ state: 'Servicing', action: 'backup', request: '1' })
+  await world.converge()
+  return { world, asked }
+}
+
+describe('an operation of one pod', () => {
+  test('takes eight writes at most: the targets and the first run are one, the end and the state after it are one', async () => {
+    const { asked } = await operation()
+    const writes = asked.filter(what => !what.startsWith('ask'))
+    const count = (what: string) => writes.filter(one => one.startsWith(what)).length
+    expect(count('writeOperation')).toBeLessThanOrEqual(3)
+    expect([count('createOperation'), count('releaseOperation')]).toEqual([1, 1])
+    expect(writes.length, writes.join(', ')).toBeLessThanOrEqual(8)
+  })
+
+  test('leaves no run behind in its sidecar', async () => {
+    const { world } = await operation()
+    expect(world.effects).toHaveLength(1)
+    expect(world.agents.flatMap(({ runs }) => [...runs.keys()])).toEqual([])
+  })
+})
