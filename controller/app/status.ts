@@ -92,7 +92,7 @@ function atDesired({ wish, next, observed }: AppDecision): Wanted {
   const reason = reasonOf(observed.state)
   const type = 'AtDesiredState'
   if (!wish) return { type, status: 'Unknown', reason, message: 'Nothing is wished: it is only observed.' }
-  const isHeld = next?.is === 'there'
+  const isHeld = next?.is === 'there' && observed.state === next.goal.name
   return {
     type,
     status: isHeld ? 'True' : 'False',

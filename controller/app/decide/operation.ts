@@ -167,19 +167,18 @@ function carryOn(view: View, op: Op, before: OpStatus, going: Going): OperationD
       }
     }
     if (one.is === 'busy') {
-      const began = one.run.startedAt ?? one.run.writtenAt
+      const began = beganAt(one.run)
       const timeout = parseDuration(one.run.timeout) ?? 0
       const refusal = one.run.phase === 'Written' ? facts.refusals.get(one.run.id) : undefined
       if (refusal)
         waiting ??= { what: `${one.run.pod} to accept ${op.spec.action} (${refusal.code}: ${refusal.message})` }
-      // Till it is said when it began, there are no times to tell.
-      const isAsked =
-        one.run.phase === 'Written' && view.pods.find(({ uid }) => uid === one.run.uid)?.agent?.isReachable
-      if (isAsked) continue
+      // It is told together with what the pod says of it.
+      const agent = view.pods.find(({ uid }) => uid === one.run.uid)?.agent
+      if (one.run.phase === 'Written' && agent?.isReachable && agent.state?.run?.id !== one.run.id) continue
       waiting ??= {
         what: `${one.run.pod} to finish ${op.spec.action}`,
         since: began,
-        until: Date.parse(began) + timeout,
+        until: began + timeout,
       }
     }
     if (one.is === 'unknown' && action?.verify && askable(one.run, view))
@@ -189,6 +188,13 @@ function carryOn(view: View, op: Op, before: OpStatus, going: Going): OperationD
   const isGoing = unwritten || has('busy') || has('alive') || (has('open') && mayBegin)
   if (isGoing) return { ...nothing, status: running(status), asks, waiting, needsFence, until }
   return { ...nothing, asks, until, waiting, ...ended(view, op, status, targets.map(at), going) }
+}
+
+/** For people: that it began a moment after it was written is not worth another sentence. */
+function beganAt({ writtenAt, startedAt }: RunRecord): number {
+  const written = Date.parse(writtenAt)
+  const started = startedAt === undefined ? written : Date.parse(startedAt)
+  return started - written > 60_000 ? started : written
 }
 
 /** How it stands when nothing of it is going on. */
