@@ -55,3 +55,8 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener('abort', abort, { once: true })
   })
 }
+
+/** RFC 3339 in whole seconds, as Kubernetes writes times. */
+export function timeOf(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -60,10 +60,13 @@ export async function carryOut(
       return
     case 'ask': {
       if (effect.ask.ask === 'put') await options.gate()
-      const op = view.operations.find(({ metadata }) => metadata.uid === app.status?.operation?.uid)
-      const owner =
-        op ?? view.operations.find(one => runsOf(one).some(({ id }) => 'run' in effect.ask && id === effect.ask.run.id))
-      if (owner) await learned.ask(effect.ask, owner)
+      const { ask } = effect
+      const owner = view.operations.find(one =>
+        'run' in ask
+          ? runsOf(one).some(({ id }) => id === ask.run.id)
+          : one.metadata.uid === app.status?.operation?.uid,
+      )
+      if (owner) await learned.ask(ask, owner)
       return
     }
     case 'claim':

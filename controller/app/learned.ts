@@ -107,10 +107,7 @@ export class Learned {
     try {
       await this.#carryOut(ask, op, address)
     } catch (error) {
-      if (error instanceof MissingParam && ask.ask === 'put')
-        return void this.#refusals.set(ask.run.id, { code: 'MissingParam', message: error.message, isOfAnnul: false })
       if (!(error instanceof AgentError || error instanceof MissingParam)) throw error
-      if (error instanceof MissingParam) return
       if (ask.ask === 'put' || ask.ask === 'annul')
         this.#refusals.set(ask.run.id, { code: error.code, message: error.detail, isOfAnnul: ask.ask === 'annul' })
     }
@@ -185,7 +182,15 @@ export class Learned {
 }
 
 /** A secret parameter cannot be read; nothing was sent. */
-class MissingParam extends Error {}
+class MissingParam extends Error {
+  readonly code = 'MissingParam'
+  readonly detail: string
+
+  constructor(detail: string) {
+    super(detail)
+    this.detail = detail
+  }
+}
 
 const order = ['Accepted', 'Running', 'Unknown', 'Succeeded', 'Failed', 'Cancelled', 'TimedOut']
 

@@ -11,11 +11,12 @@ import { NotFound } from '../kube/errors.ts'
 import { Secret } from '../kube/kinds.ts'
 import { TerminalError } from '../runtime/index.ts'
 import { deletionPolicy, skipAnnotation, wishHash, wishOf } from './decide/wish.ts'
-import { appUidLabel, secretNameOf } from './trust/app-secret.ts'
+import { secretNameOf } from './trust/app-secret.ts'
 import type { App, View } from './view.ts'
 import { releaseClaim } from './workload/claim.ts'
 import { decideGate, gate, gatherGate } from './workload/gate.ts'
 import { readWorkload, type Sources, type Workload } from './workload/gather.ts'
+import { appUidLabel } from './workload/marks.ts'
 
 export type LetGo =
   /** It walks to its end first; by then at the latest it goes. */

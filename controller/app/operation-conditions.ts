@@ -3,8 +3,9 @@
  *
  * Guarantee: an operation that has ended is Ready or Stalled for good; one whose outcome nobody knows is Stalled until a person has said.
  */
+
+import { timeOf } from '../../shared/clock.ts'
 import { type Condition, type Wanted, withConditions } from '../toolkit/conditions.ts'
-import { timeOf } from './decide/waiting.ts'
 import type { Op, OpStatus } from './view.ts'
 
 export function operationConditions(op: Op, status: OpStatus, now: number): Condition[] {

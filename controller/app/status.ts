@@ -4,12 +4,14 @@
  * Guarantees: the same view gives the same words; Ready is True only when the wished state is held, nothing is in progress, every sidecar can be asked and the app's own
  * workload is as its template asks; a state that is only observed is ready as soon as it is known.
  */
+
+import { timeOf } from '../../shared/clock.ts'
 import { unknownState } from '../../shared/lifecycle/observe.ts'
 import { appendToPath } from '../../shared/lifecycle/path.ts'
 import type { Wanted } from '../toolkit/conditions.ts'
 import type { AppDecision } from './decide/app.ts'
 import type { ObservedPod } from './decide/observe.ts'
-import { sentenceOf, timeOf } from './decide/waiting.ts'
+import { sentenceOf } from './decide/waiting.ts'
 import { conditionsVia } from './via/conditions.ts'
 import type { AppStatus, OpStatus, View, Wish } from './view.ts'
 

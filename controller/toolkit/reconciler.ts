@@ -9,7 +9,7 @@
  */
 import type { Metric } from 'prom-client'
 import { hashOf } from '../../shared/canonical.ts'
-import { type Clock, systemClock } from '../../shared/clock.ts'
+import { type Clock, systemClock, timeOf } from '../../shared/clock.ts'
 import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { NotFound } from '../kube/errors.ts'
 import type { Kind, Ref, Snapshot } from '../kube/kind.ts'
@@ -358,7 +358,7 @@ async function writeStatus<C extends object>(
 ): Promise<Snapshot<C> | undefined> {
   const before = ((object as { status?: Record<string, unknown> }).status ?? {}) as Record<string, unknown>
   const draft = context.status as Record<string, unknown>
-  const now = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`
+  const now = timeOf(clock.now())
   const { generation } = object.metadata
   const conditions = withConditions(
     (before['conditions'] ?? []) as Condition[],

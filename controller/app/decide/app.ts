@@ -5,6 +5,8 @@
  * for only by the operation that is stored as current, an Operation is let go only when its outcome is stored. So whoever crashes, or acts on an old view, repeats
  * a step or is refused by the version; it never takes a second one.
  */
+
+import { timeOf } from '../../../shared/clock.ts'
 import { unknownState } from '../../../shared/lifecycle/observe.ts'
 import { same } from '../../kube/applied.ts'
 import type { App, AppStatus, Op, OpStatus, View, Wish, WishStatus } from '../view.ts'
@@ -14,7 +16,7 @@ import { type Observed, observe } from './observe.ts'
 import { decideOperation, type OperationDecision, overdueAt } from './operation.ts'
 import { type Next, planNext } from './plan.ts'
 import { isCancelled, isOfWish, type Queue, queueOf } from './queue.ts'
-import { earlier, timeOf, type Waiting } from './waiting.ts'
+import { earlier, type Waiting } from './waiting.ts'
 import {
   arrive,
   type Ending,

@@ -5,6 +5,7 @@
  * last one cannot be alive and did not happen, or may happen twice (`idempotent`), or failed with a retry left; an operation with an Unknown run has not ended.
  */
 import { hashOf } from '../../../shared/canonical.ts'
+import { timeOf } from '../../../shared/clock.ts'
 import { parseDuration } from '../../../shared/duration.ts'
 import { type Action, defaults } from '../../../shared/lifecycle/model.ts'
 import type { Op, OpStatus, PodView, RunRecord, Target, View } from '../view.ts'
@@ -24,7 +25,7 @@ import {
   type RunSurroundings,
 } from './run.ts'
 import { inTurn, type Order, resolveTargets } from './targets.ts'
-import { earlier, timeOf, type Waiting } from './waiting.ts'
+import { earlier, type Waiting } from './waiting.ts'
 import { paramsProblem } from './wish.ts'
 
 const retryDelay = { least: 1000, most: 60_000 }

@@ -4,6 +4,8 @@
  * Guarantees: a terminal phase never changes; Unknown becomes Succeeded or Failed and nothing else; a run is Failed only if it is known that it did not
  * happen or did not succeed, and Unknown whenever that is not known.
  */
+
+import { timeOf } from '../../../shared/clock.ts'
 import { parseDuration } from '../../../shared/duration.ts'
 import type { Action } from '../../../shared/lifecycle/model.ts'
 import { defaults } from '../../../shared/lifecycle/model.ts'
@@ -11,7 +13,6 @@ import type { Run } from '../../../shared/protocol/schemas.ts'
 import { isInProgress as isActive, isTerminal as isFinal } from '../../../shared/run.ts'
 import type { Op, PodView, RunRecord, View } from '../view.ts'
 import type { Facts } from './facts.ts'
-import { timeOf } from './waiting.ts'
 
 /** Longer results are not kept in the status; the sidecar has them. */
 const longestResult = 8192

@@ -32,8 +32,3 @@ function minute(at: string | number): string {
 export function earlier(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined ? b : b === undefined ? a : Math.min(a, b)
 }
-
-/** Whole seconds, as Kubernetes writes times. */
-export function timeOf(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
-}

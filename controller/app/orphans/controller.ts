@@ -4,6 +4,8 @@
  * Guarantees: before anything is let go for good, the server itself is asked whether the app is there; what is deleted or let go is the very object, in the very
  * version, that was decided upon. Nothing is polled: it is woken by apps that come and go, and when a time is over.
  */
+
+import { timeOf } from '../../../shared/clock.ts'
 import type { CachedClient } from '../../kube/cached.ts'
 import { NotFound } from '../../kube/errors.ts'
 import type { Snapshot } from '../../kube/kind.ts'
@@ -13,7 +15,6 @@ import { type Condition, withConditions } from '../../toolkit/conditions.ts'
 import type { PolicyRule } from '../../toolkit/index.ts'
 import { Operation, OperationSchedule, StatefulApp } from '../kinds.ts'
 import { scheduleFinalizer } from '../schedule/child.ts'
-import { spoken } from '../schedule/words.ts'
 import { type Around, decideOrphan, isOurs, unknownApp } from './decide.ts'
 
 type Op = Snapshot<Operation>
@@ -109,7 +110,7 @@ async function tell(
   const { generation, resourceVersion } = operation.metadata
   const others = before.filter(({ type }) => type !== 'Stalled')
   const words = stalled && { type: 'Stalled', status: 'True' as const, reason: unknownApp, message: stalled.message }
-  const [told] = words ? withConditions(before.filter(isOurs), [words], { now: spoken(now), generation }) : []
+  const [told] = words ? withConditions(before.filter(isOurs), [words], { now: timeOf(now), generation }) : []
   const conditions = [...others, ...(told ? [told] : [])].sort((a, b) => (a.type < b.type ? -1 : 1))
   return client.status(Operation, operation, { conditions }, { resourceVersion })
 }

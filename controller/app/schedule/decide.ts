@@ -5,12 +5,13 @@
  * Of the ticks that are due, the newest are made, so many as `catchUp` says; the others are told, and never made. A tick begins before the next one is due.
  */
 import { createHash } from 'node:crypto'
+import { timeOf } from '../../../shared/clock.ts'
 import type { Snapshot } from '../../kube/kind.ts'
 import type { OperationSchedule } from '../kinds.ts'
 import type { Child } from './child.ts'
 import { changesOf, planOf } from './since.ts'
 import type { Ticks } from './ticks.ts'
-import { lasts, spoken } from './words.ts'
+import { lasts } from './words.ts'
 
 type Spec = Snapshot<OperationSchedule>['spec']
 export type ScheduleStatus = NonNullable<Snapshot<OperationSchedule>['status']>
@@ -170,7 +171,7 @@ function missedEvent({ catchUp, startingDeadline }: Spec, missed: readonly numbe
   const last = missed.at(-1) ?? first
   const many = isMore ? `more than ${missed.length} ticks` : `${missed.length} tick${missed.length > 1 ? 's' : ''}`
   const when =
-    first === last ? `of ${spoken(first)}` : `${isMore ? 'up to' : `from ${spoken(first)} to`} ${spoken(last)}`
+    first === last ? `of ${timeOf(first)}` : `${isMore ? 'up to' : `from ${timeOf(first)} to`} ${timeOf(last)}`
   const limits = `catchUp is ${catchUp}${startingDeadline === undefined ? '' : `, startingDeadline ${startingDeadline}`}`
   return { type: 'Warning', reason: 'Missed', note: `${many} ${when}: missed, and not made up for (${limits})` }
 }
@@ -180,6 +181,6 @@ function overlapEvent(tick: number, children: readonly Child[]): Told {
   return {
     type: 'Warning',
     reason: 'Overlap',
-    note: `the tick of ${spoken(tick)} is skipped: ${busy?.name} has not ended`,
+    note: `the tick of ${timeOf(tick)} is skipped: ${busy?.name} has not ended`,
   }
 }

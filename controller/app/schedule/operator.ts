@@ -9,7 +9,7 @@
  * Whoever stops in between is followed by one that finds the child, and goes on. A child that comes late, from a process that was thought dead, is not among the
  * uids: it is deleted, and never was begun. Nothing is written while nothing is due.
  */
-import { type Clock, systemClock } from '../../../shared/clock.ts'
+import { type Clock, systemClock, timeOf } from '../../../shared/clock.ts'
 import type { CachedClient } from '../../kube/cached.ts'
 import { AlreadyExists, NotFound } from '../../kube/errors.ts'
 import type { Snapshot } from '../../kube/kind.ts'
@@ -21,7 +21,6 @@ import { type Child, childOf, draftOf, isChildOf, scheduleFinalizer } from './ch
 import { type Decision, decide, type ScheduleStatus } from './decide.ts'
 import { changedAt, changesOf, planOf } from './since.ts'
 import { ticksOf } from './ticks.ts'
-import { spoken } from './words.ts'
 
 type Schedule = Snapshot<OperationSchedule>
 type Op = Snapshot<Operation>
@@ -72,8 +71,8 @@ async function keepTime(context: Context<OperationSchedule>, clock: Clock): Prom
   const children = known.map(one => childOf(name, one))
   const lastTick = made.failed === undefined ? decision.lastTick : reachedBefore(made.failed.tick, decision, schedule)
   const next: ScheduleStatus = {
-    ...(lastTick !== undefined && { lastTick: spoken(lastTick) }),
-    ...(decision.nextTick !== undefined && { nextTick: spoken(decision.nextTick) }),
+    ...(lastTick !== undefined && { lastTick: timeOf(lastTick) }),
+    ...(decision.nextTick !== undefined && { nextTick: timeOf(decision.nextTick) }),
     active: activeOf(children, decision, await stillHeld(client, schedule, children)),
     plan: planOf(schedule.spec),
   }
@@ -155,7 +154,7 @@ async function makeAll(
         event(
           'Warning',
           'NameTaken',
-          `the tick of ${spoken(tick)} is skipped: ${child.metadata.name} is somebody else's`,
+          `the tick of ${timeOf(tick)} is skipped: ${child.metadata.name} is somebody else's`,
         )
     } catch (error) {
       return { children, failed: { tick, error } }

@@ -7,8 +7,3 @@ import { parseDuration } from '../../../shared/duration.ts'
 export function lasts(duration: string): number {
   return parseDuration(duration) ?? 0
 }
-
-/** RFC 3339, in whole seconds: as it stands in a status, and in a message. */
-export function spoken(time: number): string {
-  return `${new Date(time).toISOString().slice(0, 19)}Z`
-}

@@ -8,6 +8,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { V1Secret } from '@kubernetes/client-node'
 import type { Draft, Snapshot } from '../../kube/kind.ts'
 import { type AppRef, serverNameOf } from '../agents/address.ts'
+import { appUidLabel } from '../workload/marks.ts'
 import { issue } from './certificate.ts'
 import { type AppTrust, decideApp, type Leaf } from './decide.ts'
 import type { Lifetimes } from './lifetimes.ts'
@@ -21,8 +22,6 @@ export interface AppIdentity extends AppRef {
 /** As far as it is read. */
 export type AppSecret = Pick<Snapshot<V1Secret>, 'metadata' | 'data'>
 
-/** By which the Secrets of all apps are found; its value is the app's uid. */
-export const appUidLabel = 'shipmate.dev/app-uid'
 /** Since when the lists of authorities and keys are these, and the certificate by this authority. */
 const listedSince = 'shipmate.dev/trusts-since'
 const issuedSince = 'shipmate.dev/issuer-since'

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { mintFence, operationFence, runFence, runsPerFence } from '../../../controller/app/decide/fence.ts'
-import { earlier, sentenceOf, timeOf } from '../../../controller/app/decide/waiting.ts'
+import { earlier, sentenceOf } from '../../../controller/app/decide/waiting.ts'
+import { timeOf } from '../../../shared/clock.ts'
 
 describe('a fence', () => {
   test('is above the app’s last and above all that pods have seen', () => {

@@ -216,7 +216,7 @@ export class World {
     }
   }
 
-  view({ app, operations }: Snapshot, heard: ReadonlyMap<string, Run> = new Map()): View {
+  view({ app, operations }: Snapshot): View {
     const at = <T extends object>({ object, version }: Stored<T>) =>
       ({ ...object, metadata: { ...(object as { metadata: object }).metadata, resourceVersion: String(version) } }) as T
     return {
@@ -254,7 +254,7 @@ export class World {
             since: 0,
             error: undefined,
             state: agent.podState,
-            runs: new Map([...agent.runs, ...[...heard].filter(([id]) => !agent.runs.has(id) && false)]),
+            runs: new Map(agent.runs),
             features: ['adopt', 'annul', 'fence', 'verify'],
           },
         }),
@@ -286,7 +286,6 @@ export class World {
     })
     const carryOut = async (effect: Effect): Promise<View> => {
       this.request(effect.do === 'ask' ? `ask ${effect.ask.ask}` : effect.do)
-      const op = 'op' in effect ? effect.op : undefined
       switch (effect.do) {
         case 'writeOperation':
           this.#writeOperation(effect.op, stored => ({ ...stored, status: effect.status as OpStatus }))
@@ -336,7 +335,6 @@ export class World {
         case 'claim':
           break
       }
-      void op
       if (this.losesAnswer(effect.do)) throw new Crash('the answer was lost')
       // What it wrote it knows; what it has not written it may know from before.
       mine = { app: mine.app, operations: this.#known(mine, effect) }
