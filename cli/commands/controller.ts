@@ -42,6 +42,8 @@ export function define(command: Command): void {
       if (!Number.isInteger(port) || port < 0 || port > 65_535)
         throw new Misuse(`--port ${options.port}: a number up to 65535`)
       const shard = options.shard === undefined ? undefined : parseShard(options.shard)
+      if (options.shard !== undefined && !shard)
+        throw new Misuse(`--shard ${options.shard}: it is written I/N, with I from 0 to N - 1, as 0/3`)
       const { namespace, watchNamespace } = options
       const manager = createManager({
         name,

@@ -2,7 +2,6 @@
  * Which process looks after an app where there are several: by the hash of the app's uid. Pure.
  */
 import { createHash } from 'node:crypto'
-import { ShipmateError } from '../../shared/errors.ts'
 
 export interface Shard {
   /** From 0. */
@@ -10,13 +9,11 @@ export interface Shard {
   readonly count: number
 }
 
-/** `0/3`. */
-export function parseShard(text: string): Shard {
+/** `0/3`; undefined for what is none. */
+export function parseShard(text: string): Shard | undefined {
   const [, index = '', count = ''] = /^(\d{1,4})\/(\d{1,4})$/.exec(text) ?? []
   const shard = { index: Number(index), count: Number(count) }
-  if (index === '' || shard.count < 1 || shard.index >= shard.count)
-    throw new ShipmateError('Misuse', `--shard ${text}: it is written I/N, with I from 0 to N - 1, as 0/3`, 'never')
-  return shard
+  return index !== '' && shard.index < shard.count ? shard : undefined
 }
 
 export function isOfShard(uid: string, { index, count }: Shard): boolean {
