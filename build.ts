@@ -1,6 +1,6 @@
 /**
- * Builds dist: one JavaScript file an entry, shared chunks, the type declarations beside them; and the sidecar's program, agent.cjs, with
- * shipmate-init, where that can be compiled.
+ * Builds dist: one JavaScript file an entry, shared chunks, the type declarations beside them; the sidecar's program, agent.cjs, with
+ * shipmate-init, where that can be compiled; the controller's for its image, controller.cjs; and what is in these two (`*.cdx.json`).
  *
  * dist is replaced in one move, and only when something changed, so that whoever reads it meanwhile never finds half of it.
  * `--strict` (what prepack uses) fails on a missing entry and on a type error; without it, both are only mentioned.
@@ -13,13 +13,16 @@ import { dirname, join, relative } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
 import { build, type Metafile } from 'esbuild'
 import { bundleAgent, compileWrapper } from './tools/agent.ts'
+import { bundleController } from './tools/controller.ts'
 import { dependencies } from './tools/dependencies.ts'
+import { packagesIn, sbomOf } from './tools/sbom.ts'
 
 const root = import.meta.dirname
 const entries = {
   toolkit: 'controller/toolkit/index.ts',
   kube: 'controller/kube/index.ts',
   runtime: 'controller/runtime/index.ts',
+  testing: 'devcluster/testing/index.ts',
   cli: 'cli/main.ts',
 }
 
@@ -42,24 +45,30 @@ async function main(): Promise<string[]> {
   const next = await mkdtemp(join(root, '.cache/dist-'))
   try {
     // Both to their end, or the compiler would write into a folder that is gone.
-    const [bundled, agent, compiled, declared] = await Promise.allSettled([
+    const [bundled, agent, controller, compiled, declared] = await Promise.allSettled([
       bundle(next),
       bundleAgent(next),
+      bundleController(next),
       compileWrapper(next),
       declarations(next),
     ])
     if (bundled.status === 'rejected') throw bundled.reason
     if (agent.status === 'rejected') throw agent.reason
+    if (controller.status === 'rejected') throw controller.reason
     if (compiled.status === 'rejected') throw compiled.reason
     if (declared.status === 'rejected') throw declared.reason
     const typeErrors = declared.value
     if (strict && typeErrors) throw new Error(`the types have errors:\n${typeErrors}`)
-    await writeFile(join(next, 'THIRD-PARTY-LICENSES.txt'), await licenses([bundled.value, agent.value]))
+    const bundles = [bundled.value, agent.value, controller.value]
+    await writeFile(join(next, 'THIRD-PARTY-LICENSES.txt'), await licenses(bundles))
+    await writeFile(join(next, 'agent.cdx.json'), sbomOf('shipmate-sidecar', agent.value))
+    await writeFile(join(next, 'controller.cdx.json'), sbomOf('shipmate-controller', controller.value))
     const changed = await publish(next, join(root, 'dist'))
     return [
       `${Object.keys(entries).length - absent.length} entries`,
       `${kib(bundled.value)} KiB`,
       `agent.cjs ${kib(agent.value)} KiB`,
+      `controller.cjs ${kib(controller.value)} KiB`,
       `${((performance.now() - started) / 1000).toFixed(1)} s`,
       ...(changed ? [] : ['unchanged']),
       ...absent.map(file => `${file} is not there yet`),
@@ -110,12 +119,7 @@ async function declarations(outdir: string): Promise<string | undefined> {
 
 /** The licences of the packages whose code is in the bundle: they ask to be passed on with it. */
 async function licenses(metafiles: Metafile[]): Promise<string> {
-  const outputs = metafiles.flatMap(metafile => Object.values(metafile.outputs))
-  const inputs = outputs.flatMap(output => Object.keys(output.inputs))
-  const folders = new Set(
-    inputs.flatMap(input => input.match(/node_modules\/(.*node_modules\/)?(@[^/]+\/)?[^/]+/)?.[0] ?? []),
-  )
-  const texts = [...folders].sort().map(async folder => {
+  const texts = packagesIn(...metafiles).map(async folder => {
     const { name, version, license } = JSON.parse(await readFile(join(root, folder, 'package.json'), 'utf8'))
     const file = (await readdir(join(root, folder))).find(name => /^licen[cs]e/i.test(name))
     const text = file ? await readFile(join(root, folder, file), 'utf8') : `License: ${license}`

@@ -1,6 +1,7 @@
 /**
- * The tests, by what they need. A file's name says it: `*.test.ts` needs Node alone, `*.server.test.ts` a real API server, `*.node.test.ts` a
- * cluster with a node, `*.chaos.test.ts` runs random schedules. What is not there is skipped, and the reporter says how to have it.
+ * The tests, by what they need. A file's name says it: `*.test.ts` needs Node alone, `*.server.test.ts` an API server, `*.node.test.ts` a cluster with a node,
+ * `*.chaos.test.ts` runs random schedules. Those with an API server run on the embedded one, and on a real one as well where there is one. What is not there is
+ * skipped, and the reporter says how to have it.
  */
 import { availableParallelism } from 'node:os'
 import { configDefaults, defineConfig, type TestProjectConfiguration } from 'vitest/config'
@@ -16,7 +17,17 @@ interface Kind {
   globalSetup?: string[]
   setupFiles?: string[]
   testTimeout?: number
+  env?: Record<string, string>
 }
+
+/** These hold the embedded server against a real one, or against Go, */
+const comparing = ['{schema,patch,controllers,conformance,testing}/**/*', 'kubectl/same', 'requests/protobuf'].map(
+  files => `test/devcluster/${files}.server.test.ts`,
+)
+/** of these a real one shows more, where there is one, */
+const onOne = ['test/runtime/network.chaos.server.test.ts']
+/** and these bring an embedded one of their own, or need no other. */
+const selfContained = ['test/devcluster/{foreign,node}/**/*.server.test.ts']
 
 const kinds: Kind[] = [
   {
@@ -36,9 +47,20 @@ const kinds: Kind[] = [
   },
   { name: 'chaos', include: ['test/**/*.chaos.test.ts'], testTimeout: 600_000 },
   {
-    name: 'server',
+    name: 'embedded',
     include: ['test/**/*.server.test.ts'],
+    exclude: needs.server.met ? [...comparing, ...onOne] : comparing,
     testTimeout: 60_000,
+    globalSetup: ['./test/setup/embedded.ts'],
+    env: { SHIPMATE_TEST_SERVER: 'embedded' },
+  },
+  {
+    name: 'server',
+    // Without a real server, what runs on the embedded one is not counted as missing.
+    include: needs.server.met ? ['test/**/*.server.test.ts'] : comparing,
+    exclude: selfContained,
+    testTimeout: 60_000,
+    env: { SHIPMATE_TEST_SERVER: 'real' },
     ...(needs.server.met ? { globalSetup: ['./test/setup/apiserver.ts'] } : { setupFiles: ['./test/setup/skip.ts'] }),
   },
   {
@@ -54,13 +76,13 @@ export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
     reporters: ['default', './test/reporter.ts'],
-    // Most tests wait for processes and servers: two at once fit a machine with two cores.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Most tests wait, for processes, servers and intervals: two at once fit one core.
+    maxWorkers: Math.max(2, availableParallelism() * 2),
     env: { SHIPMATE_SEED: seed ?? '1', SHIPMATE_SCHEDULES: schedules ?? (seed ? '1' : '20') },
     projects: kinds.map(
-      ({ exclude = [], ...kind }): TestProjectConfiguration => ({
+      ({ exclude = [], env = {}, ...kind }): TestProjectConfiguration => ({
         extends: true,
-        test: { ...kind, exclude: [...configDefaults.exclude, ...exclude] },
+        test: { ...kind, env, exclude: [...configDefaults.exclude, ...exclude] },
       }),
     ),
   },

@@ -2,7 +2,7 @@
  * All that is on the cluster for an operator, from its code and its setting. Pure.
  */
 
-import { type Applied, apiVersionOf, type Kind } from '../controller/kube/kind.ts'
+import type { Kind } from '../controller/kube/kind.ts'
 import {
   ClusterRole,
   ClusterRoleBinding,
@@ -13,33 +13,26 @@ import {
   RoleBinding,
   ServiceAccount,
 } from '../controller/kube/kinds.ts'
-import { type CustomResource, rbacManifests, rbacOf } from '../controller/toolkit/index.ts'
+import { rbacManifests, rbacOf } from '../controller/toolkit/index.ts'
+import { type Manifest, manifest, ownLabels, type Place } from './manifest.ts'
 import type { Exported } from './module.ts'
 import type { Project } from './project.ts'
+import { hooksOf, registrationManifests, serviceOf, webhookPlace, webhookPort } from './webhooks.ts'
 
-/** An object to be, and the kind as which it is applied. */
-export interface Manifest {
-  readonly kind: Kind
-  readonly object: Applied & { readonly metadata: { readonly name: string; readonly namespace?: string | undefined } }
-}
-
-type Place = Pick<Project, 'name' | 'namespace'>
-
-/** By which an object is known to be an operator's own. */
-export function ownLabels({ name }: Place): Record<string, string> {
-  return { 'app.kubernetes.io/name': name, 'app.kubernetes.io/managed-by': 'shipmate' }
-}
+type Loaded = Exported & { readonly lease: string }
 
 export function namespaceOf({ namespace }: Place): Manifest {
   return manifest(Namespace, { metadata: { name: namespace } })
 }
 
-export function crdsOf(definitions: readonly CustomResource[]): Manifest[] {
-  return definitions.map(definition => manifest(CustomResourceDefinition, definition.crd()))
+/** With the place of the webhooks that convert between their versions. */
+export function crdsOf({ namespace }: Place, { definitions, lease }: Loaded): Manifest[] {
+  const place = webhookPlace(lease, namespace)
+  return definitions.map(definition => manifest(CustomResourceDefinition, definition.crd(place)))
 }
 
 /** The account, its roles and their bindings. */
-export function accountOf(project: Place, { operators, lease }: Exported & { lease: string }): Manifest[] {
+export function accountOf(project: Place, { operators, lease }: Loaded): Manifest[] {
   const kinds: Kind[] = [ServiceAccount, ClusterRole, ClusterRoleBinding, Role, RoleBinding]
   const objects = rbacManifests(rbacOf(operators, { lease }), project) as Manifest['object'][]
   return objects.flatMap(object => {
@@ -48,8 +41,9 @@ export function accountOf(project: Place, { operators, lease }: Exported & { lea
   })
 }
 
-export function deploymentOf(project: Project): Manifest {
+export function deploymentOf(project: Project, { definitions }: Loaded): Manifest {
   const { name, namespace, image, replicas } = project
+  const more = hooksOf(definitions).length > 0 ? [webhookPort] : []
   const selected = { 'app.kubernetes.io/name': name }
   const probe = (path: string) => ({ httpGet: { path, port: 'http' } })
   return manifest(Deployment, {
@@ -69,7 +63,7 @@ export function deploymentOf(project: Project): Manifest {
               imagePullPolicy: 'IfNotPresent',
               // Why it ended stands in the pod's status, where `deploy` finds it.
               terminationMessagePolicy: 'FallbackToLogsOnError',
-              ports: [{ name: 'http', containerPort: 8081 }],
+              ports: [{ name: 'http', containerPort: 8081 }, ...more],
               livenessProbe: probe('/healthz'),
               readinessProbe: { ...probe('/readyz'), periodSeconds: 2 },
               resources: { requests: { cpu: '50m', memory: '96Mi' } },
@@ -86,11 +80,21 @@ export function deploymentOf(project: Project): Manifest {
   })
 }
 
-/** In the order in which they can be applied. */
-export function manifestsOf(project: Project, exported: Exported & { lease: string }): Manifest[] {
-  return [namespaceOf(project), ...crdsOf(exported.definitions), ...accountOf(project, exported), deploymentOf(project)]
+/** What the API server finds the webhooks by; the last to come, and the first to go: without the operator they would be in the way. */
+export function webhooksOf(
+  project: Place,
+  { definitions, lease }: Loaded,
+): { service: Manifest[]; registrations: Manifest[] } {
+  const hooks = hooksOf(definitions)
+  const registrations = registrationManifests(project, lease, hooks)
+  return { service: hooks.length > 0 ? [serviceOf(project, lease)] : [], registrations }
 }
 
-function manifest(kind: Kind, object: object): Manifest {
-  return { kind, object: { apiVersion: apiVersionOf(kind), kind: kind.kind, ...object } as Manifest['object'] }
+/** In the order in which they can be applied. */
+export function manifestsOf(project: Project, exported: Loaded): Manifest[] {
+  const { service, registrations } = webhooksOf(project, exported)
+  return [
+    ...[namespaceOf(project), ...crdsOf(project, exported), ...accountOf(project, exported)],
+    ...[...service, deploymentOf(project, exported), ...registrations],
+  ]
 }

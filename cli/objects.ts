@@ -11,7 +11,7 @@ import { type Kind, keyOf, type Live, type Ref } from '../controller/kube/kind.t
 import { CustomResourceDefinition, Namespace, Pod } from '../controller/kube/kinds.ts'
 import { readinessOf } from '../controller/toolkit/readiness.ts'
 import { Failure } from './ending.ts'
-import { type Manifest, ownLabels } from './manifests.ts'
+import { type Manifest, ownLabels } from './manifest.ts'
 import type { Project } from './project.ts'
 
 export interface ApplyingOptions {

@@ -31,8 +31,8 @@ interface Span {
   readonly to: number
 }
 
-/** How often a read begins anew when all it was to read has just been removed. */
-const attempts = 5
+/** How often a look begins anew when what it found has just been removed: each time there is something newer, unless the log itself goes. */
+const attempts = 100
 
 /** The kept bytes from the first one at or after `offset`, as far as they go without a gap, at most `limit`. Empty at the end, and where there is no log. */
 export async function readLog(
@@ -67,10 +67,20 @@ export async function removeLog(dir: string): Promise<void> {
   await rm(dir, { recursive: true, force: true })
 }
 
-/** The segments as they are now, in order; none overlaps the next. */
+/** The segments as they are now, in order; none overlaps the next. The newest is among them: it is removed only after a newer one is written. */
 async function listSegments(dir: string): Promise<Span[]> {
-  const names = await unlessGone(readdir(dir))
-  const starts = (names ?? []).filter(name => /^\d{20}$/.test(name)).sort()
+  let spans: Span[] = []
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const names = (await unlessGone(readdir(dir))) ?? []
+    const starts = names.filter(name => /^\d{20}$/.test(name)).sort()
+    spans = await measure(dir, starts)
+    if (starts.length === 0 || spans.at(-1)?.start === Number(starts.at(-1))) break
+  }
+  return spans
+}
+
+/** Those of the segments that are still there. */
+async function measure(dir: string, starts: readonly string[]): Promise<Span[]> {
   const spans: Span[] = []
   for (const [index, name] of starts.entries()) {
     const stats = await unlessGone(stat(join(dir, name)))

@@ -9,7 +9,7 @@ import type { Logger } from '../shared/log.ts'
 import type { Journal } from './journal/journal.ts'
 import type { Runs } from './runs/runs.ts'
 
-/** How long a GET waits for a POST to come, in milliseconds. */
+/** How long a GET waits for a POST to come, and how long one that was served counts as come, in milliseconds: a pod's hooks are called together. */
 const patience = 2000
 
 export interface PreStopOptions {
@@ -29,6 +29,7 @@ export interface PreStop {
 
 export function createPreStop({ podUid, clock, log, journal, runs, action }: PreStopOptions): PreStop {
   let serving: Promise<void> | undefined
+  let served = Number.NEGATIVE_INFINITY
   let came: () => void = () => {}
   let hasCome = new Promise<void>(resolve => {
     came = resolve
@@ -90,6 +91,7 @@ export function createPreStop({ podUid, clock, log, journal, runs, action }: Pre
         .catch(error => log.error({ err: error }, 'preStop could not be carried out'))
         .finally(() => {
           serving = undefined
+          served = clock.monotonic()
           hasCome = new Promise<void>(resolve => {
             came = resolve
           })
@@ -98,7 +100,7 @@ export function createPreStop({ podUid, clock, log, journal, runs, action }: Pre
       return serving
     },
     async wait(signal) {
-      if (!serving) {
+      if (!serving && clock.monotonic() - served > patience) {
         const waiting = new AbortController()
         await Promise.race([hasCome, sleep(clock, patience, AbortSignal.any([signal, waiting.signal])).catch(() => {})])
         waiting.abort()

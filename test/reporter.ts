@@ -57,9 +57,10 @@ export default class Closing implements Reporter {
   }
 }
 
-/** Why tests were skipped that say so in their names, or that of a suite around them: `… (skipped: REASON)`. */
+/** Why tests were skipped that say so: for all of their file, or in their names, or that of a suite around them: `… (skipped: REASON)`. */
 function reasons(skipped: TestCase[]): string[] {
-  const found = skipped.flatMap(test => test.fullName.match(/\(skipped: (.+?)\)( > |$)/)?.[1] ?? [])
+  const named = (test: TestCase) => test.fullName.match(/\(skipped: (.+?)\)( > |$)/)?.[1]
+  const found = skipped.flatMap(test => test.module.meta().skipped ?? named(test) ?? [])
   const counts = Map.groupBy(found, reason => reason)
   return [...counts].map(
     ([reason, { length }]) => `${length} ${length === 1 ? 'test' : 'tests'} did not run: ${reason}.`,

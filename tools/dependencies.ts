@@ -1,7 +1,7 @@
 /**
  * What becomes of dependencies in the bundle, as a plugin of esbuild.
  *
- * They stay outside, but for parts of two that are costly as a whole: @kubernetes/client-node's KubeConfig (the package takes 80 MB of
+ * They stay outside, unless they are asked in, but for parts of two that are costly as a whole: @kubernetes/client-node's KubeConfig (the package takes 80 MB of
  * memory), and undici's pool (its fetch, WebSocket and caches take 10). What those files need is taken in too, unless it is a dependency
  * of ours.
  */
@@ -14,7 +14,8 @@ const root = join(import.meta.dirname, '..')
 /** Marks the import of a file that is otherwise replaced. */
 const whole = '?whole'
 
-export function dependencies(): Plugin {
+/** @param inside whether all of them are taken in, for a file that stands alone */
+export function dependencies({ inside = false }: { inside?: boolean } = {}): Plugin {
   return {
     name: 'dependencies',
     setup(esbuild) {
@@ -33,9 +34,11 @@ export function dependencies(): Plugin {
       }))
       esbuild.onResolve({ filter: /^[^./]/ }, ({ path, importer, kind }) => {
         if (isBuiltin(path)) return isSwallowed(path, kind) ? { path, namespace: builtins } : { path, external: true }
-        if (path === 'isomorphic-ws') return { path: 'ws', external: true }
+        if (path === 'isomorphic-ws')
+          return inside ? esbuild.resolve('ws', { resolveDir: root, kind }) : { path: 'ws', external: true }
         if (path === 'undici') return { path, namespace: parts }
         if (kind === 'entry-point' || clientFile.test(path) || path.startsWith('undici/')) return undefined
+        if (inside) return undefined
         return !importer.includes('/node_modules/') || ours.has(path) ? { path, external: true } : undefined
       })
       esbuild.onLoad({ filter: /./, namespace: builtins }, ({ path }) => ({

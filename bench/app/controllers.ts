@@ -1,9 +1,11 @@
-// `shipmate controller` as users run it: the built package, one process, with a lease; and what it takes.
+// `shipmate controller` as users run it: the built package, one process, with a lease, in the environment of controller/app/launch.ts;
+// and what it takes.
 
 import { once } from 'node:events'
 import { openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { nodeEnvironment } from '../../controller/app/launch.ts'
 import type { ApiServer } from '../../test/fixtures/apiserver.ts'
 import type { AuditEntry } from '../../test/fixtures/audit.ts'
 import { freePort } from '../../test/fixtures/free-port.ts'
@@ -57,7 +59,9 @@ export async function startController({
   const log = openSync(file, 'a')
   const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]
   const args = ['controller', '--kubeconfig', kubeconfig, '-n', ownNamespace, '--port', String(port)]
-  const child = keeper.spawn(process.execPath, [...flags, program, ...args], { stdio: ['ignore', log, log] })
+  // Whoever calls the bench may set them otherwise, to compare.
+  const env = { ...nodeEnvironment, ...process.env }
+  const child = keeper.spawn(process.execPath, [...flags, program, ...args], { stdio: ['ignore', log, log], env })
   const pid = child.pid ?? 0
   let isStopping = false
   const exit = once(child, 'exit')

@@ -1,5 +1,6 @@
 // The bench's side of the process of simulated sidecars: starts it, and tells it what to do.
 
+import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Keeper } from '../../test/fixtures/keeper.ts'
@@ -21,6 +22,7 @@ export type Word =
   /** As many are connected as were expected. */
   | { is: 'up'; first: number; all: number }
 
+/** Whatever is waited for rejects when the process ends by itself. */
 export interface Fleet {
   readonly pid: number
   /** Which port the sidecars listen on. */
@@ -39,13 +41,22 @@ export interface Fleet {
 }
 
 export async function startFleet(keeper: Keeper): Promise<Fleet> {
-  const log = openSync(logFile('app-sidecars'), 'a')
+  const file = logFile('app-sidecars')
+  const log = openSync(file, 'a')
   const program = fileURLToPath(new URL('sidecars.ts', import.meta.url))
   const child = keeper.spawn(process.execPath, [program], { stdio: ['ignore', log, log, 'ipc'] })
+  // While its answer is waited for, nothing else may keep the bench running.
+  child.ref()
   const answers = new Map<number, (answer: object) => void>()
   const beginnings = new Map<string, (at: number) => void>()
   let up: ((times: { first: number; all: number }) => void) | undefined
   let orders = 0
+  const ended = once(child, 'exit').then(([code, signal]): never => {
+    throw new Error(`the sidecars' process ended by itself (${signal ?? code}); see ${file}`)
+  })
+  // Only who waits for something is told.
+  ended.catch(() => {})
+  const orEnded = <T>(wanted: Promise<T>): Promise<T> => Promise.race([wanted, ended])
 
   child.on('message', (word: Word) => {
     if (word.is === 'up') return up?.(word)
@@ -57,11 +68,14 @@ export async function startFleet(keeper: Keeper): Promise<Fleet> {
     answers.delete(word.id)
   })
   const order = (one: Order): Promise<object> =>
-    new Promise(resolve => {
-      const id = ++orders
-      answers.set(id, resolve)
-      child.send({ ...one, id })
-    })
+    orEnded(
+      new Promise(resolve => {
+        const id = ++orders
+        answers.set(id, resolve)
+        // That it could not be sent shows by the process's end.
+        child.send({ ...one, id }, () => {})
+      }),
+    )
 
   const { port } = (await order({ do: 'listen' })) as { port: number }
   return {
@@ -76,11 +90,11 @@ export async function startFleet(keeper: Keeper): Promise<Fleet> {
         up = resolve
       })
       await order({ do: 'expect', sockets })
-      return within(times, timeout, `${sockets} connections`)
+      return within(orEnded(times), timeout, `${sockets} connections`)
     },
     begun(app, timeout) {
       const begun = within<number>(
-        new Promise(resolve => beginnings.set(app, resolve)),
+        orEnded(new Promise(resolve => beginnings.set(app, resolve))),
         timeout,
         `a run of ${app} to begin`,
       )

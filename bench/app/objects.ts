@@ -132,10 +132,10 @@ function podSpec(app: string) {
         name: 'shipmate-sidecar',
         image: 'example.com/sidecar:1',
         restartPolicy: 'Always',
-        args: ['--config', '/etc/shipmate/lifecycle.yaml', '--state-dir', '/var/lib/shipmate/state'],
+        args: ['--config', '/etc/shipmate/lifecycle/lifecycle.yaml', '--state-dir', '/var/lib/shipmate/state'],
         volumeMounts: [
           { name: 'state', mountPath: '/var/lib/shipmate' },
-          { name: 'lifecycle', mountPath: '/etc/shipmate', readOnly: true },
+          { name: 'lifecycle', mountPath: '/etc/shipmate/lifecycle', readOnly: true },
           { name: 'tls', mountPath: '/etc/shipmate/tls', readOnly: true },
         ],
       },

@@ -1,6 +1,7 @@
 // The command line of the bench, and what its flags mean.
 
 import { parseArgs } from 'node:util'
+import { counting } from '../count.ts'
 
 export interface BenchOptions {
   apps: number
@@ -57,12 +58,7 @@ export function readOptions(args: string[]): BenchOptions | undefined {
     },
   })
   if (values.help) return undefined
-  const count = (flag: keyof typeof defaults, least = 1) => {
-    const text = String((values as Record<string, unknown>)[flag])
-    if (!/^\d+$/.test(text) || Number(text) < least)
-      throw new Error(`--${flag} takes a number from ${least}, not ${text}`)
-    return Number(text)
-  }
+  const count = counting<keyof typeof defaults>(values)
   return {
     apps: count('apps'),
     idle: count('idle'),

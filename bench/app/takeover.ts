@@ -25,12 +25,12 @@ export interface TakeoverOptions extends Omit<WishOptions, 'count' | 'pace'> {
   readonly apps: number
   /** Whose wish it is. */
   readonly wisher: string
+  /** Milliseconds for each part of it. */
+  readonly limit: number
 }
 
-const limit = 300_000
-
 export async function measureTakeover(options: TakeoverOptions): Promise<Takeover> {
-  const { api, fleet, leader, next, apps, wisher } = options
+  const { api, fleet, leader, next, apps, wisher, limit } = options
   const stopped = new AbortController()
   try {
     const { led } = await leads(api, stopped.signal)

@@ -16,7 +16,7 @@ export interface Times {
 
 const timesOf = (values: number[]): Times => ({ p50: percentile(values, 50), p99: percentile(values, 99) })
 /** A minute: whatever takes longer is an error, not a figure. */
-const limit = 60_000
+const usualLimit = 60_000
 
 /** Its failure is told when all are looked at. */
 function begun<T>(measured: Promise<T>): Promise<T> {
@@ -42,7 +42,7 @@ export async function measureEvents(options: EventOptions): Promise<{ event: Tim
   const chosen = Math.min(apps, Math.ceil(count / 2))
   const sayTo = async (i: number, state: string) => {
     const name = nameOf(i)
-    const seen = observer.until(name, ({ status }) => status?.state === state, limit, `${name} to be ${state}`)
+    const seen = observer.until(name, ({ status }) => status?.state === state, usualLimit, `${name} to be ${state}`)
     const said = await fleet.say(name, state)
     return (await seen) - said
   }
@@ -83,7 +83,7 @@ export async function wishRunning({
     await observer.until(
       nameOf(i),
       one => one.status?.observedGeneration === one.metadata.generation && isReady(one),
-      limit,
+      usualLimit,
       `${nameOf(i)} to be Running as wished`,
     )
 }
@@ -100,7 +100,11 @@ export async function measureWishes(options: WishOptions): Promise<{ begin: Time
   return { begin: timesOf(all.map(({ begin }) => begin)), done: timesOf(all.map(({ done }) => done)) }
 }
 
-export async function wish(name: string, { api, fleet, observer, request }: Omit<WishOptions, 'count' | 'pace'>) {
+/** @param limit milliseconds until it must have begun, and be met */
+export async function wish(
+  name: string,
+  { api, fleet, observer, request, limit = usualLimit }: Omit<WishOptions, 'count' | 'pace'> & { limit?: number },
+) {
   const before = observer.get(name)?.status?.wish?.serial ?? 0
   const began = monotonic()
   const run = fleet.begun(name, limit)

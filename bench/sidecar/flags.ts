@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { nodeEnvironment, nodeFlags } from '../../sidecar/install/launch.ts'
+import { nodeEnvironment, nodeFlags } from '../../shared/launch.ts'
 import { peakMegabytes } from '../process.ts'
 import { lines } from '../table.ts'
 import { connect } from './client.ts'

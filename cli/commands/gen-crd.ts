@@ -6,15 +6,20 @@ import { crdFileName } from '../../controller/toolkit/crd/manifest.ts'
 import { Failure } from '../ending.ts'
 import { emit, type GeneratedOptions, withOutputOptions } from '../generated.ts'
 import { loadModule } from '../module.ts'
+import { findProject } from '../project.ts'
+import { webhookPlace } from '../webhooks.ts'
 
 export function define(command: Command): void {
   withOutputOptions(command)
     .argument('<file>', 'a module, in TypeScript or JavaScript, that exports definitions or operators')
     .action(async (path: string, options: GeneratedOptions) => {
-      const { file, definitions } = await loadModule(path)
+      const { file, definitions, lease } = await loadModule(path)
       if (definitions.length === 0)
         throw new Failure(`${file} exports nothing that defineCustomResource made, and no operator for such a kind`)
-      const files = Object.fromEntries(definitions.map(one => [crdFileName(one), one.crdYaml()]))
+      // Only a conversion has a place.
+      const project = findProject()
+      const place = project && lease !== undefined ? webhookPlace(lease, project.namespace) : undefined
+      const files = Object.fromEntries(definitions.map(one => [crdFileName(one), one.crdYaml(place)]))
       emit(files, options, `shipmate gen crd ${file} --output ${options.output}`)
     })
 }

@@ -26,8 +26,8 @@ export function define(command: Command): void {
         if (options.dryRun || !options.wait) return
         process.stderr.write(`waiting until ${project.name} is ready\n`)
         const timeout = options.timeout * 1000
-        await untilReady(client, deploymentOf(project), { timeout, pods: project })
-        for (const crd of crdsOf(exported.definitions)) await untilReady(client, crd, { timeout: 30_000 })
+        await untilReady(client, deploymentOf(project, exported), { timeout, pods: project })
+        for (const crd of crdsOf(project, exported)) await untilReady(client, crd, { timeout: 30_000 })
       })
     })
 }

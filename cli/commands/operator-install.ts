@@ -12,7 +12,7 @@ export function define(command: Command): void {
     .option('--dry-run', 'let the server check it all, and write nothing')
     .action(async (options: ClusterOptions & ApplyingOptions) => {
       const project = readProject()
-      const crds = crdsOf((await project.load()).definitions)
+      const crds = crdsOf(project, await project.load())
       await withCluster(options, project, async ({ access: { client } }) => {
         await applyAll(client, project, crds, options)
         if (!options.dryRun) for (const crd of crds) await untilReady(client, crd, { timeout: 30_000 })

@@ -1,13 +1,16 @@
 /**
- * `shipmate operator undeploy`: the operator goes, with its lease, its account and roles. Its definitions, custom resources and namespace stay.
+ * `shipmate operator undeploy`: the operator goes, with its lease, its webhooks, account and roles. Its definitions, custom resources and namespace stay.
  */
 import type { Command } from 'commander'
+import type { Client } from '../../controller/kube/client.ts'
+import { Secret } from '../../controller/kube/kinds.ts'
+import { secretNameOf } from '../../controller/runtime/index.ts'
 import { type ClusterOptions, withCluster, withClusterOptions } from '../cluster.ts'
 import { removeLease } from '../lease.ts'
 import { customResourcesOf } from '../leftovers.ts'
-import { accountOf, deploymentOf } from '../manifests.ts'
-import { type ApplyingOptions, removeAll, untilNoPods } from '../objects.ts'
-import { readProject } from '../project.ts'
+import { accountOf, deploymentOf, webhooksOf } from '../manifests.ts'
+import { type ApplyingOptions, removeAll, tell, untilNoPods } from '../objects.ts'
+import { type Project, readProject } from '../project.ts'
 
 export function define(command: Command): void {
   withClusterOptions(command)
@@ -16,10 +19,13 @@ export function define(command: Command): void {
       const project = readProject()
       const exported = await project.load()
       await withCluster(options, project, async ({ access: { client } }) => {
-        await removeAll(client, project, [deploymentOf(project)], options)
+        const { service, registrations } = webhooksOf(project, exported)
+        // Before the operator: without it they would refuse every change.
+        await removeAll(client, project, [...service, deploymentOf(project, exported), ...registrations], options)
         // Until its last pod has gone it works, and releases its lease: with its account.
         if (!options.dryRun) await untilNoPods(client, project, 60_000)
         await removeLease(client, { name: exported.lease, namespace: project.namespace }, options)
+        if (service.length > 0) await removeSecret(client, project, exported.lease, options)
         await removeAll(client, project, accountOf(project, exported), options)
         const finalizers = exported.operators.map(({ finalizer }) => finalizer)
         for (const definition of exported.definitions) {
@@ -33,4 +39,19 @@ export function define(command: Command): void {
         }
       })
     })
+}
+
+/** Of its webhooks: the operator made it, under a name of its own. */
+async function removeSecret(
+  client: Client,
+  { namespace }: Project,
+  lease: string,
+  { dryRun }: ApplyingOptions,
+): Promise<void> {
+  const ref = { name: secretNameOf(lease), namespace }
+  const say = (is: string) => tell({ kind: Secret, object: { metadata: ref } }, is)
+  if (!(await client.find(Secret, ref))) return say('not there')
+  if (dryRun) return say('would be deleted')
+  await client.delete(Secret, ref)
+  say('deleted')
 }

@@ -17,7 +17,8 @@ export function define(command: Command): void {
     .option('--dry-run', 'say what would go, and write nothing')
     .action(async (options: ClusterOptions & ApplyingOptions) => {
       const project = readProject()
-      const { definitions } = await project.load()
+      const exported = await project.load()
+      const { definitions } = exported
       await withCluster(options, project, async ({ access: { client } }) => {
         const lists = await Promise.all(definitions.map(definition => customResourcesOf(client, definition)))
         const left = lists.flat().map(({ kind, metadata }) => `  ${kind} ${keyOf(metadata)}`)
@@ -26,7 +27,7 @@ export function define(command: Command): void {
             `there are custom resources, which would go with their definition; delete them first:\n${left.join('\n')}`,
           )
         }
-        await removeAll(client, project, crdsOf(definitions), options)
+        await removeAll(client, project, crdsOf(project, exported), options)
         const { name, namespace } = project
         if (await client.find(Deployment, { name, namespace }))
           process.stderr.write(`${name} is still deployed, and waits for its definitions: shipmate operator undeploy\n`)

@@ -24,11 +24,12 @@ import { createMemory } from './memory.ts'
 import { createAppMetrics } from './metrics.ts'
 import { addOrphans } from './orphans/controller.ts'
 import { appReconciler } from './reconciler.ts'
-import { addSchedules } from './schedule/operator.ts'
+import { addSchedulesOf } from './schedule/operator.ts'
 import { isOfShard, type Shard } from './shard.ts'
 import { secretNameOf } from './trust/app-secret.ts'
 import { readSignature } from './trust/lifecycle-config.ts'
-import type { Lifetimes } from './trust/lifetimes.ts'
+import { type Lifetimes, usualLifetimes } from './trust/lifetimes.ts'
+import { isSameTrust } from './trust/root.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
 import type { Exec } from './via/asking.ts'
 import { type AllAgents, bothWays, createVia } from './via/via.ts'
@@ -42,6 +43,8 @@ export interface ShipmateOptions {
   readonly namespace: string
   /** Which part of the apps this process looks after. Default: all. */
   readonly shard?: Shard | undefined
+  /** How often the progress of a run is written at most, in milliseconds. Default 10,000. */
+  readonly progressEvery?: number | undefined
   readonly limits?: AgentsOptions['limits']
   readonly lifetimes?: Partial<Lifetimes> | undefined
 }
@@ -53,8 +56,8 @@ const keepEvery = 600_000
 export function addShipmate(manager: Manager, options: ShipmateOptions): void {
   const { cache, clock, client } = manager
   const { shard } = options
+  const { propagation } = { ...usualLifetimes, ...options.lifetimes }
   const log = manager.log.child({ part: 'app' })
-  cache.for(Secret, { labels: madeLabels })
   prepareCache(cache, { manager: 'shipmate', isUnsettled })
   cache.informer(Operation).addIndex(byApp, ({ metadata, spec }) => [`${metadata.namespace}/${spec.app}`])
   cache.informer(StatefulApp).addIndex(byLifecycle, ({ metadata, spec }) => [`${metadata.namespace}/${spec.lifecycle}`])
@@ -67,6 +70,7 @@ export function addShipmate(manager: Manager, options: ShipmateOptions): void {
   const trust = createTrust({ client, namespace: options.namespace, clock, log, lifetimes: options.lifetimes })
   const rooted = Promise.withResolvers<void>()
   let wake: (ref: Ref, reason: string) => void = () => {}
+  let wakeLifecycle = wake
   const metrics = createAgentMetrics(manager.metrics.registry)
   const agents = leading(() =>
     bothWays(
@@ -83,8 +87,8 @@ export function addShipmate(manager: Manager, options: ShipmateOptions): void {
     ),
   )
   const concerns = createConcerns(cache)
-  const memory = createMemory()
-  const isMine = (app: App) => !shard || isOfShard(app.metadata.uid, shard)
+  const memory = createMemory(options.progressEvery)
+  const isMine = ({ metadata }: Snapshot) => !shard || isOfShard(metadata.uid, shard)
 
   addTo(
     manager,
@@ -96,8 +100,8 @@ export function addShipmate(manager: Manager, options: ShipmateOptions): void {
       clock,
       appsOf,
       isMine,
-      certify: async (app, working) => {
-        await rooted.promise
+      certify: async (app, working, signal) => {
+        await unlessCalledOff(rooted.promise, signal)
         return certify(app, working, trust)
       },
       metrics: createAppMetrics(manager.metrics.registry, clock),
@@ -110,27 +114,39 @@ export function addShipmate(manager: Manager, options: ShipmateOptions): void {
   addTo(
     manager,
     lifecycleReconciler({
-      async root() {
-        await rooted.promise
+      async root(signal) {
+        await unlessCalledOff(rooted.promise, signal)
         if (!trust.root) throw new Error('the root of trust is gone')
         return trust.root
       },
       now: () => clock.now(),
       appsOf,
+      isMine,
+      listen(to) {
+        wakeLifecycle = to
+      },
     }),
     { crdCommand: 'kubectl apply -f deploy/crds' },
   )
-  addSchedules(manager)
+  addSchedulesOf(manager, isMine)
   addOrphans(manager)
+  /** Nobody else tells them that whom to believe, or by what to sign, has changed. */
+  const spread = () => {
+    for (const { metadata } of cache.informer(StatefulApp).list()) wake(metadata, 'the root of trust')
+    for (const { metadata } of cache.informer(Lifecycle).list()) wakeLifecycle(metadata, 'the root of trust')
+  }
 
   manager.task(async signal => {
     try {
-      await Promise.all([StatefulApp, Secret, ConfigMap, Lifecycle].map(kind => cache.informer<object>(kind).synced))
+      const synced = [StatefulApp, Secret, ConfigMap, Lifecycle].map(kind => cache.informer<object>(kind).synced)
+      await unlessCalledOff(Promise.all(synced), signal)
       for (let failures = 0; !signal.aborted; ) {
         let pause = keepEvery
         try {
+          const before = trust.root
           const again = await trust.keep(followersOf(manager), signal)
-          pause = Math.min(Math.max(again - clock.now(), 1000), keepEvery)
+          if (before && trust.root && !isSameTrust(before, trust.root)) spread()
+          pause = Math.min(Math.max(again - clock.now(), 1000), keepEvery, propagation)
           failures = 0
           rooted.resolve()
         } catch (error) {
@@ -144,6 +160,21 @@ export function addShipmate(manager: Manager, options: ShipmateOptions): void {
       await agents.end()
     }
   })
+}
+
+/**
+ * Waits for it, or rejects with the signal's reason. Who no longer leads must not wait for what comes of leading: until all work has ended, it does not lead again.
+ */
+async function unlessCalledOff(awaited: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const called = Promise.withResolvers<never>()
+  const callOff = () => called.reject(signal.reason)
+  if (signal.aborted) callOff()
+  else signal.addEventListener('abort', callOff, { once: true })
+  try {
+    await Promise.race([awaited, called.promise])
+  } finally {
+    signal.removeEventListener('abort', callOff)
+  }
 }
 
 /** What the root must not outrun. */

@@ -119,11 +119,15 @@ async function writeStatus(client: CachedClient, op: Op, status: OpStatus, now: 
 
 /** What a person should know of an operation. */
 function tell(op: Op, { phase, message, finishedAt, runs = [] }: OpStatus, event: HandsOptions['event']): void {
-  for (const { run, outcome, reason } of op.spec.settle ?? []) {
+  for (const { run, outcome, reason, by } of op.spec.settle ?? []) {
     const before = runsOf(op).find(({ id }) => id === run)?.phase
     const now = runs.find(({ id }) => id === run)
     if (before === 'Unknown' && now?.phase === outcome)
-      event('Normal', 'RunSettled', `${op.metadata.name}: ${run} in ${now.pod} is ${outcome}: ${reason}`)
+      event(
+        'Normal',
+        'RunSettled',
+        `${op.metadata.name}: ${run} in ${now.pod} is ${outcome}, ${by ?? 'somebody'} says: ${reason}`,
+      )
   }
   if (phase === op.status?.phase && finishedAt === op.status?.finishedAt) return
   const { name } = op.metadata

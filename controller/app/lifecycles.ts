@@ -4,7 +4,7 @@
  * Guarantees: a lifecycle with an error never reaches a pod: the last good one stays in force; nothing is written when nothing changed.
  */
 import { validateLifecycle } from '../../shared/lifecycle/validate.ts'
-import type { Snapshot } from '../kube/kind.ts'
+import type { Ref, Snapshot } from '../kube/kind.ts'
 import { ConfigMap } from '../kube/kinds.ts'
 import type { Context } from '../toolkit/context.ts'
 import { freeStyle } from '../toolkit/freestyle.ts'
@@ -21,6 +21,9 @@ export interface LifecycleSurroundings {
   readonly now: () => number
   /** How many apps use it. */
   appsOf(lifecycle: Snapshot): readonly unknown[]
+  /** Whether this process looks after it. */
+  isMine(lifecycle: Snapshot): boolean
+  listen(wake: (ref: Ref, reason: string) => void): void
 }
 
 export function lifecycleReconciler(around: LifecycleSurroundings): Reconciler<Lifecycle> {
@@ -29,6 +32,9 @@ export function lifecycleReconciler(around: LifecycleSurroundings): Reconciler<L
     owns: [ConfigMap],
     watches: [watched(StatefulApp, app => [{ namespace: app.metadata.namespace, name: app.spec.lifecycle }])],
     engine: freeStyle(context => publish(context, around)),
+    // Two that sign the same one by different keys, while keys are exchanged, would take turns.
+    only: lifecycle => around.isMine(lifecycle as Snapshot),
+    listen: wake => around.listen(wake),
   })
 }
 

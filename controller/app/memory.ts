@@ -21,10 +21,8 @@ export interface RunMemory {
   forgetRun(runId: string): void
 }
 
-/** Progress is written no more often, in milliseconds. */
-const progressEvery = 10_000
-
-export function createMemory(): RunMemory {
+/** @param progressEvery progress is written no more often, in milliseconds */
+export function createMemory(progressEvery = 10_000): RunMemory {
   const verifies = new Map<string, { times: number; at: number }>()
   const progress = new Map<string, number>()
   const waits = new Map<string, { sign: string; times: number }>()

@@ -54,9 +54,9 @@ export interface AppSurroundings {
   /** Apps by the name of their Lifecycle. */
   appsOf(lifecycle: Snapshot): readonly Ref[]
   /** Writes the app's certificate, if it is due; answers when to look again. */
-  certify(app: App, client: CachedClient): Promise<number>
-  /** Whether this process looks after the app. */
-  isMine(app: App): boolean
+  certify(app: App, client: CachedClient, signal: AbortSignal): Promise<number>
+  /** Whether this process looks after it. */
+  isMine(app: Snapshot): boolean
   readonly metrics: AppMetrics
   listen(wake: (ref: Ref, reason: string) => void): void
 }
@@ -69,6 +69,9 @@ export function appReconciler(around: AppSurroundings): Reconciler<StatefulApp> 
     finalizer: appFinalizer,
     statusByVersion: true,
     engine: freeStyle(go, { CRFinalizer: go }),
+    only: app => around.isMine(app as Snapshot),
+    // After a takeover they are to be connected to before the rest.
+    first: app => isUrgent(app as App),
     permissions: [
       ...workloadRules,
       { apiGroups: ['shipmate.dev'], resources: ['operations'], verbs: ['create', 'patch'] },
@@ -101,7 +104,6 @@ async function reconcile(context: Context<StatefulApp>, around: AppSurroundings)
   const { client, signal } = context
   const app = context.cr as App
   const { clock, memory, metrics, sources } = around
-  if (!around.isMine(app)) return
   if (context.isDeleting && (await goes(context, around))) return
   const lifecycle = await client.find(Lifecycle, { namespace: app.metadata.namespace, name: app.spec.lifecycle })
   const agents = around.agents().of(app, lifecycle && lifecycleView(lifecycle))
@@ -118,7 +120,7 @@ async function reconcile(context: Context<StatefulApp>, around: AppSurroundings)
     if (found.workload) for (const pod of livePodsOf(client, found.workload)) remember(addresses, app, pod)
     return found
   }
-  const certifiedUntil = await around.certify(app, client)
+  const certifiedUntil = await around.certify(app, client, signal)
   const first = await look()
   const pods = followed(first.view, addresses)
   agents.follow(refOf(app), pods, { isUrgent: isUrgent(app) })

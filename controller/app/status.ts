@@ -86,7 +86,7 @@ function made({ workload }: View): string {
 /** The app's own conditions; those of kstatus follow from `waitFor` and `stall`. */
 export function conditionsOf(view: View, decision: AppDecision): Wanted[] {
   const { via } = view.app.spec
-  if (via) return [atDesired(decision), ...conditionsVia(via)]
+  if (via) return [atDesired(decision), ...conditionsVia(via, view.pods)]
   return [atDesired(decision), reachable(view, decision), ...promises(view)]
 }
 

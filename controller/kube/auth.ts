@@ -8,7 +8,7 @@ import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import type { Connection } from './connection.ts'
 import { Aborted, Unavailable } from './errors.ts'
 import type { Credentials, CredentialsSource } from './kubeconfig.ts'
-import type { Request, Send } from './transport.ts'
+import { type Request, type Send, timeFor } from './transport.ts'
 
 export interface AuthOptions {
   /** How long calls that name no deadline wait for credentials, in milliseconds. Default 30,000. */
@@ -36,14 +36,17 @@ export function authenticated(connection: Connection, source: CredentialsSource,
 }
 
 function bounded(answer: Promise<Credentials>, request: Request, options: AuthOptions): Promise<Credentials> {
-  const { target, signal, deadline = options.deadline ?? 30_000 } = request
+  const { target, signal } = request
+  const deadline = timeFor(request, options.deadline ?? 30_000)
   const { clock = systemClock } = options
   return new Promise((resolve, reject) => {
     const abort = () => fail(new Aborted(target, signal?.reason))
     if (signal?.aborted) return reject(new Aborted(target, signal.reason))
     const timer = clock.after(deadline, () =>
       fail(
-        new Unavailable('DeadlineExceeded', target, `no credentials within ${deadline} ms`, { mayHaveActed: false }),
+        new Unavailable('DeadlineExceeded', target, `no credentials within ${Math.round(deadline)} ms`, {
+          mayHaveActed: false,
+        }),
       ),
     )
     signal?.addEventListener('abort', abort, { once: true })

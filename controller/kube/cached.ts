@@ -396,10 +396,12 @@ function refuseUnreadable({ kind, missingRule }: Pick<Informer<object>, 'kind' |
   throw new ShipmateError('Forbidden', `${kind.kind} may not be read; the missing rule is ${missingRule}`, 'later')
 }
 
-/** Nothing holds it any more: the write that took its last finalizer away has deleted it. */
-function isGone({ metadata }: Live): boolean {
+/** Nothing holds it any more: the write that took its last finalizer away has deleted it. A Namespace has finalizers in its spec, too. */
+function isGone({ kind, apiVersion, metadata, ...rest }: Live): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = metadata
-  return deletionTimestamp !== undefined && finalizers.length === 0 && deletionGracePeriodSeconds === 0
+  if (deletionTimestamp === undefined || finalizers.length > 0 || deletionGracePeriodSeconds !== 0) return false
+  const { spec } = rest as { spec?: { finalizers?: readonly string[] } }
+  return kind !== 'Namespace' || apiVersion !== 'v1' || (spec?.finalizers ?? []).length === 0
 }
 
 /** A reference that makes `owner` the controller of what carries it. */

@@ -11,7 +11,7 @@ import { messageOf } from '../../shared/errors.ts'
 import { Chunks } from './chunks.ts'
 import { Aborted, Unavailable } from './errors.ts'
 import { type Credentials, sameConnection } from './kubeconfig.ts'
-import type { Request, Response } from './transport.ts'
+import { type Request, type Response, timeFor } from './transport.ts'
 
 export interface ConnectionOptions {
   /** How many short calls may be under way at once; more wait. Default 32. */
@@ -153,7 +153,7 @@ function exchange(
       timer?.cancel()
       signal?.removeEventListener('abort', abort)
     }
-    const deadline = request.deadline ?? defaultDeadline
+    const deadline = timeFor(request, defaultDeadline)
     timer = clock.after(deadline, () =>
       end(
         new Unavailable('DeadlineExceeded', target, `no complete answer within ${Math.round(deadline)} ms`, {

@@ -112,6 +112,7 @@ export function createEventRecorder(client: Client, options: EventRecorderOption
   const { component, clock = systemClock, random = Math.random, log } = options
   const longest = 20 * coalesce
   const instance = cut(options.instance ?? `${component}-${hostname()}`, 128)
+  let serial = 0
   const known = new Map<string, Series>()
   const buckets = new Map<string, Bucket>()
   /** To be written now, in this order. */
@@ -173,7 +174,7 @@ export function createEventRecorder(client: Client, options: EventRecorderOption
 
   function begin(key: string, object: string, event: Series['event']) {
     const now = clock.now()
-    const name = eventName(event.regarding.name, random)
+    const name = eventName(event.regarding.name, now, serial++, random)
     const unwritten = { count: 1, written: 0, wroteAt: 0, interval: coalesce, due: 0, tries: 0 }
     const series: Series = { key, object, event, name, first: now, last: now, ...unwritten }
     const forgotten = remember(known, key, series, memory)
@@ -279,8 +280,8 @@ export function createEventRecorder(client: Client, options: EventRecorderOption
       } catch (error) {
         if (!(error instanceof NotFound)) throw error
         // The server keeps events for an hour or so. What happened since is a new one.
-        series.name = eventName(series.event.regarding.name, random)
         series.first = series.last
+        series.name = eventName(series.event.regarding.name, series.first, serial++, random)
         series.count -= series.written
         series.written = 0
       }
@@ -353,17 +354,21 @@ function referenceTo({ apiVersion, kind, metadata }: Regarded): Reference {
   }
 }
 
-/** `NAME.HEX`, at most 253 characters. Names of some kinds (roles) may have characters that an Event's may not. */
-export function eventName(name: string | undefined, random: () => number): string {
-  const hex = () =>
-    Math.floor(random() * 2 ** 32)
+/**
+ * `NAME.HEX`, at most 253 characters. Names of some kinds (roles) may have characters that an Event's may not.
+ * An object's are in the order of their time, which is the one that `kubectl describe` shows them in.
+ * @param at in milliseconds @param serial tells those of one millisecond apart
+ */
+export function eventName(name: string | undefined, at: number, serial: number, random: () => number): string {
+  const hex = (number: number, digits: number) =>
+    Math.floor(number % 16 ** digits)
       .toString(16)
-      .padStart(8, '0')
-  const labels = (name ?? '').toLowerCase().slice(0, 236).split('.')
+      .padStart(digits, '0')
+  const labels = (name ?? '').toLowerCase().slice(0, 229).split('.')
   const valid = labels
     .map(label => label.replace(/[^a-z0-9-]+/g, '-').replace(/^-+|-+$/g, ''))
     .filter(label => label !== '')
-  return [...valid, hex() + hex()].join('.')
+  return [...valid, hex(at, 11) + hex(serial, 4) + hex(random() * 2 ** 32, 8)].join('.')
 }
 
 /** As much of a text as fits into so many bytes, without half a character. */

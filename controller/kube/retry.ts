@@ -3,7 +3,8 @@
  *
  * Guarantee: a write is repeated only when the server certainly did not act on it: it was never sent, or it was turned away at the door
  * (429, 503 with Retry-After). Reads are repeated on any passing fault. Streams are not: whoever reads one knows where to go on. All tries
- * together end by the call's deadline.
+ * together end by the call's deadline, and none has more time than the first: where a dead connection was all that was wrong, the next try
+ * finds another one as soon.
  */
 import { type Backoff, delay } from '../../shared/backoff.ts'
 import { type Clock, sleep, systemClock } from '../../shared/clock.ts'
@@ -36,7 +37,7 @@ export function retry(options: RetryOptions = {}): Interceptor {
       let response: Response | undefined
       let error: unknown
       try {
-        response = await next(attempt === 1 ? request : { ...request, deadline: Math.max(end - clock.monotonic(), 1) })
+        response = await next(attempt === 1 ? request : { ...request, left: Math.max(end - clock.monotonic(), 1) })
         if (response.status !== 429 && response.status < 500) return response
         error = errorOf(request, response)
       } catch (thrown) {

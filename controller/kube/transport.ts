@@ -26,6 +26,8 @@ export interface Request {
   readonly signal?: AbortSignal | undefined
   /** Milliseconds for the whole exchange; for a stream, until its first byte may come (its headers). Default 30 s. */
   readonly deadline?: number | undefined
+  /** Milliseconds that are left of the call whose second try, or a later one, this is: it ends by then, too. */
+  readonly left?: number | undefined
   /** The body is handed over piece by piece as it comes, on a connection of its own. */
   readonly stream?: boolean | undefined
 }
@@ -41,6 +43,11 @@ export interface Response {
 
 export type Send = (request: Request) => Promise<Response>
 export type Interceptor = (next: Send) => Send
+
+/** Milliseconds that an exchange has. @param own where the call names no deadline */
+export function timeFor({ deadline, left }: Request, own: number): number {
+  return Math.min(deadline ?? own, left ?? Number.POSITIVE_INFINITY)
+}
 
 /** Puts interceptors around `send`; the first is the outermost. */
 export function intercept(send: Send, ...interceptors: Interceptor[]): Send {

@@ -44,6 +44,8 @@ export interface ControllerOptions {
   /** Names under which it has applied before: what they own of objects that are watched with `owns` is taken over when it applies. */
   readonly formerFieldManagers?: readonly string[] | undefined
   readonly hotLoop?: HotLoopOptions | undefined
+  /** Of the objects that exist when it begins, which come before the others. Default: none. */
+  first?(object: Snapshot): boolean
   /**
    * How far an object has got, for those whose work is many steps without a change of the spec. Another answer than the last one is no loop. It must not come back to an
    * answer that it gave before. Default: none; only a change of the spec counts.
@@ -397,7 +399,7 @@ export class Controller<T extends object> {
       informer.subscribe(change => {
         if (when && !change.initial && !this.#ask(`the predicate for ${kind.kind}`, () => when(change), true)) return
         const reason = `${kind.kind} ${change.key} ${change.initial ? 'exists' : change.type}`
-        const priority = change.initial ? priorities.initial : priorities.fresh
+        const priority = change.initial ? this.#initialPriority(isOwn, change.object) : priorities.fresh
         // What it belonged to before is concerned as well.
         const states: Change<O>[] = change.old
           ? [change, { ...change, type: 'removed', object: change.old, old: undefined }]
@@ -418,6 +420,12 @@ export class Controller<T extends object> {
       watched.isSettled = true
     })
     this.#watched.push(watched)
+  }
+
+  #initialPriority(isOwn: boolean, object: Snapshot<object>): number {
+    const { first } = this.#options
+    const isFirst = isOwn && first !== undefined && this.#ask('`first`', () => first(object as Snapshot), false)
+    return isFirst ? priorities.first : priorities.initial
   }
 
   /**

@@ -1,13 +1,15 @@
 /**
- * /healthz, /readyz, /metrics and /log-level over HTTP.
+ * /healthz, /readyz, /metrics and /log-level over HTTP, or HTTPS.
  *
- * Guarantees: an answer never waits for anything but the checks themselves; a check that throws is a check that failed;
+ * Guarantees: an answer never waits for anything but the checks themselves, and metrics for who may read them; a check that throws is a check that failed;
  * the log level can be changed from the same machine (or pod) only. Nothing else is served.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { messageOf } from '../../shared/errors.ts'
 import { type Level, type Log, levels } from '../../shared/log.ts'
+import type { Callers } from './callers.ts'
 
 /** Undefined where all is well, else what is wrong, for a person. */
 export type Check = () => string | undefined
@@ -22,6 +24,8 @@ export interface Served {
   /** Whether it is of use: readiness. */
   readonly ready?: (() => Checks) | undefined
   readonly metrics?: { metrics(): Promise<string>; contentType: string } | undefined
+  /** Who may read metrics. Default: anybody. */
+  readonly callers?: Callers | undefined
   readonly log?: Log | undefined
 }
 
@@ -30,6 +34,8 @@ export interface Address {
   readonly host?: string | undefined
   /** 0: the system chooses. */
   readonly port: number
+  /** The certificate and key, PEM, by which it is served over HTTPS. Default: over HTTP. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
 
 export interface Serving {
@@ -39,9 +45,11 @@ export interface Serving {
 }
 
 export async function serve(served: Served, address: Address): Promise<Serving> {
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
     answer(served, request, response).catch(error => reply(response, 500, messageOf(error)))
-  })
+  }
+  const { tls } = address
+  const server = tls ? createSecureServer({ ...tls, minVersion: 'TLSv1.2' }, listener) : createServer(listener)
   server.requestTimeout = 10_000
   server.headersTimeout = 10_000
   server.maxConnections = 256
@@ -69,6 +77,11 @@ async function answer(served: Served, request: IncomingMessage, response: Server
   if (first === 'readyz' && served.ready)
     return checks('readyz', served.ready(), second, url.searchParams.has('verbose'), response)
   if (url.pathname === '/metrics' && served.metrics) {
+    const refusal = await served.callers?.(request.headers.authorization, url.pathname)
+    if (refusal) {
+      if (refusal.status === 401) response.setHeader('www-authenticate', 'Bearer')
+      return reply(response, refusal.status, refusal.why)
+    }
     const text = await served.metrics.metrics()
     response.setHeader('content-type', served.metrics.contentType)
     response.end(text)

@@ -25,6 +25,7 @@ import { createPresence } from '../kube/presence.ts'
 import type { Health } from '../kube/reflector.ts'
 import { describeTarget, type Interceptor, type Send } from '../kube/transport.ts'
 import { warnings } from '../kube/warnings.ts'
+import { createCallers } from './callers.ts'
 import { Controller, type ControllerOptions } from './controller.ts'
 import { type Address, type Checks, type Serving, serve } from './health.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
@@ -37,8 +38,8 @@ export interface ManagerOptions extends AccessOptions {
   readonly leaderElection?: Omit<ElectionOptions, 'clock' | 'random' | 'log' | 'onChange'> | undefined
   /** Where /healthz, /readyz and /log-level are served. Default: nowhere. */
   readonly health?: Address | undefined
-  /** Where /metrics is served; on the same address as `health` if that is the same. Default: nowhere. */
-  readonly metrics?: Address | undefined
+  /** Where /metrics is served, and for whom; on the same address as `health` if that is the same and has no certificate. Default: nowhere. */
+  readonly metrics?: MetricsOptions | undefined
   readonly log?: LogOptions | Log | undefined
   /**
    * Milliseconds from the wish to stop to the end of `start`. Work under way is called off when four fifths are over,
@@ -59,6 +60,14 @@ export interface ManagerOptions extends AccessOptions {
   readonly send?: Send | undefined
 }
 
+export interface MetricsOptions extends Address {
+  /**
+   * Only for who shows a bearer token of a user that may get the path /metrics: the API server is asked. The token travels as it is: serve it with `tls`. Default false,
+   * for anybody.
+   */
+  readonly auth?: boolean | undefined
+}
+
 /** Something else that runs while this process leads. */
 export type Task = (signal: AbortSignal) => Promise<void>
 
@@ -70,9 +79,9 @@ const deadAfter = 5000
 
 /**
  * When, as shares of the grace period: work is called off; what still goes on is left behind; the lease must be
- * released; events must be written. The rest is for closing what is open.
+ * released; events must be written; servers must be closed. The rest is for closing what else is open.
  */
-const shares = { callOff: 0.8, leaveBehind: 0.9, release: 0.95, flush: 0.98 }
+const shares = { callOff: 0.8, leaveBehind: 0.9, release: 0.95, flush: 0.98, close: 0.99 }
 
 export function createManager(options: ManagerOptions = {}): Manager {
   return new Manager(options)
@@ -95,6 +104,7 @@ export class Manager {
   readonly #controllers: Controller<object>[] = []
   readonly #tasks: Task[] = []
   readonly #early: Task[] = []
+  readonly #openings: ((stopping: AbortSignal) => Promise<Serving>)[] = []
   readonly #checks = new Map<string, () => string | undefined>()
   readonly #stopping = new AbortController()
   readonly #ready = Promise.withResolvers<void>()
@@ -205,6 +215,15 @@ export class Manager {
     return this
   }
 
+  /**
+   * One more server, of every replica, whether it leads or not: open before anything is watched, closed when the work has ended and the connection to the API server is
+   * still there. It is told when all begins to stop.
+   */
+  server(open: (stopping: AbortSignal) => Promise<Serving>): this {
+    this.#openings.push(open)
+    return this
+  }
+
   /** Runs while this process leads. One that throws stops the manager. */
   task(task: Task): this {
     this.#tasks.push(task)
@@ -238,11 +257,13 @@ export class Manager {
     const release = this.#listen(signal)
     const watching = new AbortController()
     let cache: Promise<void> | undefined
+    const servers: Serving[] = []
     const { name = 'shipmate' } = this.#options
     this.log.logger.info({ name, server: this.#access.host, node: process.version }, 'starting')
     try {
       this.#tracing = await createTracing()
       await this.#serve()
+      for (const open of this.#openings) servers.push(await open(this.#stopping.signal))
       cache = this.cache.run(watching.signal)
       void this.#announce()
       for (const task of this.#early) {
@@ -258,6 +279,7 @@ export class Manager {
       if (this.#failure) throw this.#failure.error
     } finally {
       this.#stopping.abort('stopping')
+      await this.#inTime(Promise.all(servers.map(server => server.close())), 'close', 'a server did not close in time')
       watching.abort('stopping')
       for (const controller of this.#controllers) controller.close()
       await cache
@@ -366,15 +388,19 @@ export class Manager {
   async #serve(): Promise<void> {
     const { health, metrics } = this.#options
     const { registry } = this.metrics
-    const together = health && metrics && health.port !== 0 && health.port === metrics.port
+    const together = health && metrics && !metrics.tls && health.port !== 0 && health.port === metrics.port
+    const callers = metrics?.auth
+      ? createCallers(this.client, { clock: this.#clock, log: this.log.child({ part: 'metrics' }) })
+      : undefined
+    const counts = { metrics: registry, callers }
     const probes = {
       health: () => ({ ping: () => undefined, work: () => this.#stuck }),
       ready: () => this.#readiness(),
       log: this.log,
     }
     if (metrics) this.metrics.collectProcess()
-    if (health) this.#serving.push(await serve(together ? { ...probes, metrics: registry } : probes, health))
-    if (metrics && !together) this.#serving.push(await serve({ metrics: registry }, metrics))
+    if (health) this.#serving.push(await serve(together ? { ...probes, ...counts } : probes, health))
+    if (metrics && !together) this.#serving.push(await serve(counts, metrics))
     for (const { host, port } of this.#serving) this.log.logger.info({ host, port }, 'listening: health or metrics')
   }
 

@@ -12,8 +12,8 @@
 import { type Backoff, delay } from '../../shared/backoff.ts'
 import { type Clock, systemClock, type Timer } from '../../shared/clock.ts'
 
-/** Fresh changes, and what is no news: the first list, a resync. */
-export const priorities = { fresh: 0, initial: -100 } as const
+/** Fresh changes, and what is no news: the first list, of which some come before the others, and a resync. */
+export const priorities = { fresh: 0, first: -50, initial: -100 } as const
 
 export interface Addition {
   /** Why, for a person: "ConfigMap x changed". */

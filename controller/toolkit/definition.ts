@@ -7,7 +7,10 @@
 import { z } from 'zod'
 import { ShipmateError } from '../../shared/errors.ts'
 import type { Desired } from '../../shared/kinds/app.ts'
+import { suggestion } from '../../shared/nearest.ts'
 import { apiVersionOf, type Draft, type DraftMeta, defineKind, type Kind, type ShapeOf } from '../kube/kind.ts'
+import { conversionOf, type Hook, type WebhookPlace } from '../runtime/index.ts'
+import { type Admitting, type Conversion, conversionPath, type Default, hooksOf, type Validate } from './admission.ts'
 import type { Condition } from './conditions.ts'
 import type { Columns } from './crd/columns.ts'
 import { docsOf } from './crd/docs.ts'
@@ -59,16 +62,24 @@ export interface CustomResourceDefinitionOf<S extends z.core.$ZodObject, T exten
    * and columns for both; `appResource` keeps the StatefulApp that goes with it.
    */
   readonly lifecycle?: AppLifecycle | undefined
-  /** Other versions of this kind that are in the same CRD, each defined with `storage: false`. Fields are the same in all: nothing is converted. */
+  /** Other versions of this kind that are in the same CRD; of all, one is stored. Without `convert` their fields are the same: only the name of the version changes. */
   readonly versions?: readonly CustomResource[]
+  /** Between each of `versions`, by its name, and this one: `{ v1alpha1: { up, down } }`. The API server asks it as a webhook. */
+  readonly convert?: Readonly<Record<string, Conversion<ResourceShape<S, T>>>> | undefined
+  /** Fills in, in place, what the defaults of a schema cannot. Asked by the API server, as a webhook, before it checks the schema. */
+  readonly default?: Default<ResourceShape<S, T>> | undefined
+  /** What is wrong with an object that no schema and no CEL rule can say. Asked by the API server, as a webhook, about whatever is created or changed, in this version. */
+  readonly validate?: Validate<ResourceShape<S, T>> | undefined
 }
 
 /** A kind with all that follows from its definition. */
 export interface CustomResource<Shape extends object = object, Input = object> extends Kind<Shape> {
-  /** The manifest, anew at each call. */
-  crd(): Crd
+  /** The manifest, anew at each call. @param place of its webhooks, if it converts. Default: as `run` has it, in the namespace `default` */
+  crd(place?: WebhookPlace): Crd
   /** The same as YAML, marked as generated. */
-  crdYaml(): string
+  crdYaml(place?: WebhookPlace): string
+  /** What the definition's `default`, `validate` and `convert` are for the API server. */
+  readonly webhooks: readonly Hook[]
   /** What is wrong with an object, a sentence each; empty where nothing is. CEL rules are left to the server. */
   validate(object: unknown): string[]
   /** Its fields as Markdown. */
@@ -134,19 +145,22 @@ export function defineCustomResource(given: AnyDefinition): CustomResource {
     const own = crdVersion({
       ...{ name: version, served, storage, deprecated, description, spec, status, rules, columns, scale },
     })
-    const made = crdOf(names, namespaced, [
-      own,
-      ...(definition.versions ?? []).flatMap(other => versionsOf(other, definition)),
-    ])
+    checkConversions(definition)
+    const versions = [own, ...(definition.versions ?? []).flatMap(other => versionsOf(other, definition))]
     const kind = { group, version, kind: name, plural: names.plural, namespaced }
+    const made = (place: WebhookPlace = { service: { name: `${names.singular}-webhook`, namespace: 'default' } }) =>
+      crdOf(names, namespaced, versions, definition.convert && conversionOf(place, conversionPath(kind)))
     const apiVersion = apiVersionOf(kind)
     const schema = own.schema.openAPIV3Schema
+    const validate = (object: unknown) =>
+      problemsOf(object, { apiVersion, kind: name, namespaced, schema, spec, status })
     return {
       ...kind,
-      crd: () => structuredClone(made),
-      crdYaml: () => yamlOf(made),
-      validate: object => problemsOf(object, { apiVersion, kind: name, namespaced, schema, spec, status }),
-      docs: () => docsOf(made, version),
+      crd: place => structuredClone(made(place)),
+      crdYaml: place => yamlOf(made(place)),
+      validate,
+      webhooks: hooksOf(kind, definition as Admitting, validate),
+      docs: () => docsOf(made(), version),
       draft: object => ({ apiVersion, kind: name, ...object }) as Draft,
       ...(definition.lifecycle && { lifecycle: definition.lifecycle }),
     }
@@ -208,6 +222,17 @@ function versionsOf(other: CustomResource, { group, kind, version, storage = tru
   if (stored && storage)
     refuse(what, `of all versions one is stored, and ${version} is: define this one with storage: false`)
   return versions
+}
+
+/** Between all versions, or none: one that is left out would lose fields in silence. */
+function checkConversions({ convert, versions = [] }: AnyDefinition): void {
+  if (!convert) return
+  const others = versions.flatMap(other => other.crd().spec.versions.map(({ name }) => name))
+  const [lacking] = others.filter(name => !Object.hasOwn(convert, name))
+  if (lacking !== undefined) refuse('convert', `version ${lacking} is missing: { ${lacking}: { up, down } }`)
+  const [unknown] = Object.keys(convert).filter(name => !others.includes(name))
+  if (unknown !== undefined)
+    refuse(`convert.${unknown}`, `there is no such version in versions${suggestion(unknown, others)}`)
 }
 
 function checkObject(part: string, schema: unknown): void {

@@ -3,6 +3,8 @@
  */
 export { messageOf } from '../../shared/errors.ts'
 export type { LifecycleSpec } from '../../shared/lifecycle/model.ts'
+export type { Problem } from '../runtime/index.ts'
+export type { Conversion, Converted, Default, Problems, Validate, ValidationRequest } from './admission.ts'
 export {
   type AppResource,
   type AppResourceOptions,
@@ -52,7 +54,7 @@ export { type Engine, GiveUp } from './engine.ts'
 export { freeStyle } from './freestyle.ts'
 export { type HashablePart, hashAnnotation, hashOfParts, makerAnnotation } from './hash.ts'
 export { type AddOptions, addTo, managerFor, type RunOptions, run } from './operator.ts'
-export { type PolicyRule, type Rbac, rbacManifests, rbacOf, rbacYaml } from './rbac.ts'
+export { type PolicyRule, type Rbac, type RbacOptions, rbacManifests, rbacOf, rbacYaml } from './rbac.ts'
 export { type Readiness, readinessOf } from './readiness.ts'
 export {
   type AdvancedOptions,

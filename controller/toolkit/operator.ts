@@ -5,7 +5,16 @@ import { Counter } from 'prom-client'
 import { ShipmateError } from '../../shared/errors.ts'
 import { type Kind, keyOf, kindKey, type Snapshot } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
-import { type Controller, createManager, type Manager, type ManagerOptions, predicates } from '../runtime/index.ts'
+import {
+  addWebhooks,
+  type Controller,
+  createManager,
+  type Manager,
+  type ManagerOptions,
+  predicates,
+  type WebhookOptions,
+} from '../runtime/index.ts'
+import { webhooksOf } from './admission.ts'
 import { guardCrd } from './crd/guard.ts'
 import type { Crd } from './crd/manifest.ts'
 import { findRef } from './expected.ts'
@@ -26,6 +35,11 @@ export interface AddOptions {
 export interface RunOptions extends ManagerOptions, AddOptions {
   /** Of several replicas one works. Default: a lease with the operator's name; false: none. */
   readonly election?: false | undefined
+  /**
+   * How the webhooks of the operators' kinds are served, where there are any, and more `hooks` beside them. Default: on port 9443, for the Service `NAME-webhook`, with a
+   * certificate in the Secret `NAME-webhook-tls`; false: not at all.
+   */
+  readonly webhooks?: false | Partial<WebhookOptions> | undefined
 }
 
 /** Starts one or several operators, and runs until the process is told to stop. */
@@ -39,7 +53,7 @@ export async function run(
 /** The manager that `run` starts, not started yet. */
 export function managerFor(
   operators: AnyReconciler | readonly AnyReconciler[],
-  { election, crdCommand, ...options }: RunOptions = {},
+  { election, crdCommand, webhooks = {}, ...options }: RunOptions = {},
 ): Manager {
   const all = Array.isArray(operators) ? operators : [operators]
   const name = options.name ?? all[0]?.name ?? 'shipmate'
@@ -51,6 +65,10 @@ export function managerFor(
     ...options,
   })
   for (const one of all) addTo(manager, one, { crdCommand })
+  if (webhooks === false) return manager
+  const kinds = new Set<Kind>(all.map(({ kind }) => kind))
+  const hooks = [...[...kinds].flatMap(webhooksOf), ...(webhooks.hooks ?? [])]
+  if (hooks.length > 0) addWebhooks(manager, { name, ...webhooks, hooks })
   return manager
 }
 
@@ -75,6 +93,7 @@ export function addTo<C extends object>(
   })
   const controller = manager.controller(kind, {
     ...{ name, concurrency: options.concurrency, when: isNews },
+    ...(options.first && { first: cr => options.first?.(cr as Snapshot<C>) ?? false }),
     ...(options.further && { further: cr => options.further?.(cr as Snapshot<C>) }),
     // The operator's own, so that it is the same whoever else is in the process.
     fieldManager: options.fieldManager ?? name,

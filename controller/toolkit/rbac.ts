@@ -4,11 +4,14 @@
  * - Its custom resource: read, the status written, and patched where there is a finalizer, or where children that are declared while it runs may need one.
  * - Pods: read with `pods: true`, listed with `pods: 'list'`, and listed to run commands in them with `exec: true`.
  * - Each kind of child: read, applied (create and patch), and deleted unless it is only created.
+ * - Where its kind has webhooks: their Secret, their registrations and the CRD that they convert, each by name.
  * - Besides: its lease, events, and the CRDs, to notice one that comes later or differs.
  * What its hooks do beyond that stands in `permissions`.
  */
 import type { Kind } from '../kube/kind.ts'
 import { Pod } from '../kube/kinds.ts'
+import { secretNameOf, webhookRights } from '../runtime/index.ts'
+import { webhooksOf } from './admission.ts'
 import { yaml } from './libraries.ts'
 import type { Reconciler, ReconcilerOptions } from './reconciler.ts'
 
@@ -26,10 +29,17 @@ export interface Rbac {
   readonly own: PolicyRule[]
 }
 
+export interface RbacOptions {
+  /** The name of its lease, and of its webhooks. Default: the first operator's. */
+  readonly lease?: string | undefined
+  /** Whether it applies the registrations of its webhooks itself: `webhooks: { register: true }` of `run`. Default false. */
+  readonly register?: boolean | undefined
+}
+
 const reading = ['get', 'list', 'watch']
 
 // biome-ignore lint/suspicious/noExplicitAny: rules follow from reconcilers of any kind.
-export function rbacOf(operators: readonly Reconciler<any>[], options: { readonly lease?: string } = {}): Rbac {
+export function rbacOf(operators: readonly Reconciler<any>[], options: RbacOptions = {}): Rbac {
   const lease = options.lease ?? operators[0]?.name ?? 'shipmate'
   const rules = operators.flatMap(({ kind, kinds, mayHold, mayDelete, options: declared }) => [
     rule(kind, mayHold ? [...reading, 'patch'] : reading),
@@ -41,15 +51,19 @@ export function rbacOf(operators: readonly Reconciler<any>[], options: { readonl
     ...(declared.watches ?? []).map(({ kind: other }) => rule(other, reading)),
     ...(declared.permissions ?? []),
   ])
+  const hooks = operators.flatMap(({ kind }) => webhooksOf(kind))
+  const rights = webhookRights(hooks, lease, { secret: secretNameOf(lease), register: options.register })
   return {
-    rules: merged([
+    rules: mergedRules([
       ...rules,
+      ...rights.rules,
       { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
       { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: reading },
     ]),
     own: [
       { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
       { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'update'], resourceNames: [lease] },
+      ...rights.own,
     ],
   }
 }
@@ -107,7 +121,7 @@ function rule({ group, plural }: Kind, verbs: readonly string[], subresource?: s
 }
 
 /** One rule for each resource, with all its verbs; those that name objects stay as they are. */
-function merged(rules: readonly PolicyRule[]): PolicyRule[] {
+export function mergedRules(rules: readonly PolicyRule[]): PolicyRule[] {
   const named = rules.filter(({ resourceNames }) => resourceNames)
   const verbs = new Map<string, Set<string>>()
   for (const { apiGroups, resources, verbs: given } of rules.filter(({ resourceNames }) => !resourceNames)) {

@@ -14,13 +14,21 @@ import { messageOf, ShipmateError } from '../../shared/errors.ts'
 import { NotFound } from '../kube/errors.ts'
 import type { Kind, Ref, Snapshot } from '../kube/kind.ts'
 import type { CredentialsSource } from '../kube/kubeconfig.ts'
-import { type Predicate, type Result, RetryAfter, type Context as RuntimeContext } from '../runtime/index.ts'
+import {
+  type Manager,
+  type Predicate,
+  type Result,
+  RetryAfter,
+  type Context as RuntimeContext,
+} from '../runtime/index.ts'
 import { type Condition, conditionsFor, type Standing, withConditions } from './conditions.ts'
 import { type BasicContext, type Context, createContext, type Inside } from './context.ts'
+import type { Crd } from './crd/manifest.ts'
 import type { Engine } from './engine.ts'
 import { refuseAmbiguous, removeFinalizer } from './finalizers.ts'
 import { freeStyle } from './freestyle.ts'
-import type { PolicyRule } from './rbac.ts'
+import { addTo } from './operator.ts'
+import { type PolicyRule, type Rbac, rbacOf } from './rbac.ts'
 import type { AnyResource } from './resource.ts'
 import { type Consolidated, errorKind, isPassing } from './results.ts'
 import { stepper } from './stepper.ts'
@@ -70,6 +78,13 @@ export interface ReconcilerOptions<C extends object> {
   readonly metrics?: readonly Metric[] | undefined
   /** A custom resource is gone: forget what was kept of it in this process, as in a metric. Best effort; what must not be left behind needs a finalizer. */
   gone?(ref: Ref): void
+  /**
+   * Which custom resources it looks after, where several processes share them: the others are left alone, whatever happens to them. The answer for one must never
+   * change. Default: all.
+   */
+  only?(cr: Snapshot<C>): boolean
+  /** Which custom resources come before the others when a process begins. Default: none. */
+  first?(cr: Snapshot<C>): boolean
   /** Reconciliations at once. Default 10. */
   readonly concurrency?: number | undefined
   readonly throttle?: ThrottleOptions | undefined
@@ -145,6 +160,12 @@ export interface Reconciler<C extends object> {
     reconcile(context: RuntimeContext<C>): Promise<Result>
     gone(uid: string): void
   }
+  /** As `addTo` does: whoever hosts or tests operators needs to know no more of them than this, `rbac` and `crds`. */
+  addTo(manager: Manager): void
+  /** What it may do, as `rbacOf` says it. */
+  rbac(): Rbac
+  /** The CRD of its kind, where it is defined here. */
+  crds(): Crd[]
 }
 
 /** Initial deployment: what is not there is created. */
@@ -182,7 +203,7 @@ function createReconciler<C extends object>(
   // Two operators of one kind are told apart by their finalizers, on children too.
   const childFinalizer = options.finalizer === undefined ? `${kind.group}/child` : `${options.finalizer}.child`
   const name = options.name ?? kind.kind.toLowerCase()
-  return {
+  const reconciler: Reconciler<C> = {
     ...{ name, kind, options, kinds, optionalKinds, isHeld, mayHold, mayDelete, finalizer },
     connect({ clock = systemClock, random, credentials = () => undefined, onReport } = {}) {
       const throttle = createThrottle({ clock, random, ...options.throttle })
@@ -192,6 +213,7 @@ function createReconciler<C extends object>(
         async reconcile(runtime) {
           const { object, log, client } = runtime
           const { uid } = object.metadata
+          if (options.only && !options.only(object)) return
           const inside = createContext(runtime, {
             kind,
             declared,
@@ -260,7 +282,11 @@ function createReconciler<C extends object>(
         },
       }
     },
+    addTo: manager => void addTo(manager, reconciler),
+    rbac: () => rbacOf([reconciler]),
+    crds: () => ('crd' in kind ? [(kind as Kind<C> & { crd(): Crd }).crd()] : []),
   }
+  return reconciler
 }
 
 function isWorthTelling(code: string): boolean {

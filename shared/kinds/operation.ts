@@ -22,7 +22,8 @@ const settle = z
   .object({
     run: runId.describe('The id of the run.'),
     outcome: z.enum(['Succeeded', 'Failed']).describe('What really happened.'),
-    reason: z.string().min(1).max(1024).describe('How that is known, and who says so.'),
+    reason: z.string().min(1).max(1024).describe('How that is known.'),
+    by: z.string().max(256).optional().describe('Who says so. Admission writes it, whatever is given.'),
   })
   .meta({
     rules: [

@@ -1,5 +1,6 @@
 /*
- * shipmate-init: PID 1 of the sidecar's container (supervise), the wrapper of each run (exec), and its preStop hook (prestop).
+ * shipmate-init: PID 1 of the sidecar's container (supervise), the wrapper of each run (exec), and its preStop hook (prestop). Under the name `shipmate`, by a
+ * link, it is the command line of the sidecar's image, which has no shell to write one in.
  * What each promises stands in docs/sidecar.md. Linux, C11, nothing but libc.
  *
  * Every signal is blocked from the first instruction on and read from a signalfd: there are no handlers.
@@ -20,6 +21,7 @@ enum { LINE_BYTES = 64 * 1024, READ_BYTES = 64 * 1024 };
 int run_exec(int argc, char **argv);
 int run_supervise(int argc, char **argv);
 int run_prestop(int argc, char **argv);
+int run_command(int argc, char **argv);
 
 /* say.c: words for people, one JSON line each on standard error, and the names of errors and signals. */
 void say(const char *level, const char *format, ...) __attribute__((format(printf, 2, 3)));

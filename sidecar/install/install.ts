@@ -9,9 +9,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { messageOf } from '../../shared/errors.ts'
+import { installedCommand, nodeEnvironment, unset } from '../../shared/launch.ts'
 import { clearDrafts, copyFile, link, makeFolder, openFolder, writeWhole } from './copy.ts'
 import { readElf } from './elf.ts'
-import { nodeEnvironment, nodeFlags, unset } from './launch.ts'
 import { CannotInstall, foldersInUse, librariesOf } from './libraries.ts'
 
 export interface InstallOptions {
@@ -59,8 +59,7 @@ export function install({ folder, bundle, program }: InstallOptions): Launch {
     copyFile(init, join(to, 'shipmate-init'))
   })
   checkStart([...start, '--version'], env)
-  const supervise = [join(to, 'shipmate-init'), 'supervise', '--']
-  const launch = { command: [...supervise, ...start, ...nodeFlags, join(to, 'agent.cjs'), 'sidecar'], env }
+  const launch = { command: installedCommand(to, { loader: loader !== undefined }), env }
   writing(to, () => writeWhole(join(to, 'command.json'), `${JSON.stringify(launch, null, 2)}\n`))
   return launch
 }

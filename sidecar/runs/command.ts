@@ -10,7 +10,7 @@ import { type Action, defaults } from '../../shared/lifecycle/model.ts'
 import type { Cause, Exit, RunErrorCode } from '../../shared/run.ts'
 import type { RunRecord } from '../journal/records.ts'
 import { commandOf, environmentOf, type Surroundings, spellings, writeSecrets } from './environment.ts'
-import { claim, makeFolder, readClaim, readExit, syncFolder } from './folder.ts'
+import { type Claim, claim, makeFolder, readClaim, readExit, syncFolder } from './folder.ts'
 import { logShares } from './view.ts'
 import { endLeftovers, logFolder, startWrapper, type Wrapper } from './wrapper.ts'
 
@@ -59,12 +59,21 @@ export function start(call: Command): Wrapper {
   })
 }
 
-/** How the command of this folder ended, now that no wrapper is at work on it. @param keepOut claims it, from a wrapper that may be on its way; false if that was there before */
-export async function commandEnd(folder: string, keepOut: () => Promise<boolean>): Promise<Exit> {
+export interface Others {
+  /** Resolves when whoever has claimed it is not at work on it any more. */
+  gone(claimed: Claim): Promise<void>
+  /** Claims it, from a wrapper that may be on its way; false if that was there before. */
+  keepOut(): Promise<boolean>
+}
+
+/** How the command of this folder ended, or will have. */
+export async function commandEnd(folder: string, { gone, keepOut }: Others): Promise<Exit> {
   for (;;) {
+    const claimed = await readClaim(folder)
+    // A wrapper may come at any time until it is kept out: whoever has the claim now is waited for, and only then is its word missed.
+    if (claimed && claimed !== 'damaged') await gone(claimed)
     const exit = await readExit(folder)
     if (exit) return exit
-    const claimed = await readClaim(folder)
     if (claimed) {
       if (claimed !== 'damaged') await endLeftovers(folder, claimed)
       return ended('lost', 'its wrapper is gone and has not written down how it ended')
@@ -76,7 +85,7 @@ export async function commandEnd(folder: string, keepOut: () => Promise<boolean>
 /** The same, where the wrapper was this agent's own and is gone: if it cannot be claimed, nobody is there who could. @param notStarted why the wrapper has executed nothing, if it said so */
 export async function ownEnd(folder: string, clock: Clock, notStarted: string | undefined): Promise<Exit> {
   if (notStarted !== undefined) return ended('notStarted', notStarted)
-  return commandEnd(folder, () => claim(folder, clock).catch(() => true))
+  return commandEnd(folder, { gone: async () => {}, keepOut: () => claim(folder, clock).catch(() => true) })
 }
 
 /** An end that is no command's own. */

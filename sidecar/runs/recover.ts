@@ -2,7 +2,8 @@
  * Finds out what became of a run that an earlier agent has left in progress, from its files.
  *
  * Guarantees: nothing is executed here but a claim, and never a second time: a run is adopted, or its end is what its files say. A run that nobody has claimed is not
- * decided before it is claimed here: its wrapper may be on its way, and a disk that is full now may have room when it comes.
+ * decided before it is claimed here: its wrapper may be on its way, and a disk that is full now may have room when it comes. One that comes before is adopted, too: nothing
+ * is said of the end of a run that somebody is at work on.
  */
 import type { Clock } from '../../shared/clock.ts'
 import type { Exit } from '../../shared/run.ts'
@@ -12,21 +13,19 @@ import { stepsOf } from './admit.ts'
 import { isOneCommand } from './carry-out.ts'
 import { commandEnd, ended } from './command.ts'
 import { removeSecrets } from './environment.ts'
-import { claim, makeFolder, readClaim, readExit, stepFolder } from './folder.ts'
+import { type Claim, claim, makeFolder, readClaim, readExit, stepFolder } from './folder.ts'
 import { adoptWrapper, type Wrapper } from './wrapper.ts'
-
-type Claimed = Awaited<ReturnType<typeof readClaim>>
 
 export interface Recovered {
   /** Where the files of its step are. */
   readonly folder: string
-  /** The wrapper that is still at work, if one is. */
-  readonly wrapper: Wrapper | undefined
+  /** Resolves when a wrapper is found at work: still, or because it came before it could be kept out. With when that has claimed it. */
+  readonly adopted: Promise<number>
   /** Begins the cancel contract, once a wrapper is at work. */
   cancel(): void
   /** When it was claimed, if it was. */
   readonly startedAt: number | null
-  /** How it ended, once the wrapper has. */
+  /** Finds out how it ended, once nobody is at work on it. To be called once. */
   end(): Promise<Exit>
 }
 
@@ -53,30 +52,27 @@ function claimAtLast(folder: string, { clock, insist }: RecoverOptions): Promise
 }
 
 /** The command of a folder: the wrapper that is at work on it, now or by the time that it could be kept out, and how it ended. */
-async function recoverFolder(folder: string, options: RecoverOptions) {
-  const atWork = async (claimed: Claimed) =>
-    claimed !== undefined && claimed !== 'damaged' && !(await readExit(folder)) && isAlive(claimed)
-      ? adoptWrapper(folder, claimed, options.clock, options.signal)
-      : undefined
-  const claimed = await readClaim(folder)
-  const wrapper = await atWork(claimed)
-  let asked = false
-  let late: Wrapper | undefined
+function recoverFolder(folder: string, options: RecoverOptions) {
+  const adopted = Promise.withResolvers<number>()
+  let isCancelled = false
+  let wrapper: Wrapper | undefined
+
+  async function gone(claimed: Claim): Promise<void> {
+    if (claimed.by !== 'wrapper' || (await readExit(folder)) || !isAlive(claimed)) return
+    wrapper = adoptWrapper(folder, claimed, options.clock, options.signal)
+    if (isCancelled) wrapper.cancel()
+    adopted.resolve(claimed.at)
+    await wrapper.ended
+  }
+
   return {
-    claimed,
-    wrapper,
+    adopted: adopted.promise,
     cancel() {
-      asked = true
-      ;(wrapper ?? late)?.cancel()
+      isCancelled = true
+      wrapper?.cancel()
     },
     async end(): Promise<Exit> {
-      const exit = await commandEnd(folder, async () => {
-        if (await claimAtLast(folder, options)) return true
-        late = await atWork(await readClaim(folder))
-        if (asked) late?.cancel()
-        await late?.ended
-        return false
-      })
+      const exit = await commandEnd(folder, { gone, keepOut: () => claimAtLast(folder, options) })
       await removeSecrets(folder)
       return exit
     },
@@ -84,8 +80,9 @@ async function recoverFolder(folder: string, options: RecoverOptions) {
 }
 
 async function recoverCommand(folder: string, options: RecoverOptions): Promise<Recovered> {
-  const { claimed, ...found } = await recoverFolder(folder, options)
-  return { folder, ...found, startedAt: claimed !== undefined && claimed !== 'damaged' ? claimed.at : null }
+  const claimed = await readClaim(folder)
+  const startedAt = claimed !== undefined && claimed !== 'damaged' ? claimed.at : null
+  return { folder, startedAt, ...recoverFolder(folder, options) }
 }
 
 /** The agent itself was carrying it out. Only a command among its steps can have gone on, or have ended with a word. */
@@ -93,12 +90,12 @@ async function recoverSteps(run: RunRecord, runFolder: string, options: RecoverO
   const steps = run.declaration ? stepsOf(run.declaration) : []
   const folder = stepFolder(runFolder, run.step)
   const at = `at step ${run.step + 1} of ${steps.length}`
+  const nobody = { adopted: new Promise<number>(() => {}), cancel() {} }
   const claimed = await readClaim(runFolder)
   if (!claimed) {
     return {
       folder,
-      wrapper: undefined,
-      cancel() {},
+      ...nobody,
       startedAt: null,
       async end() {
         const isOurs = await claimAtLast(runFolder, options)
@@ -106,11 +103,10 @@ async function recoverSteps(run: RunRecord, runFolder: string, options: RecoverO
       },
     }
   }
-  const command = steps[run.step]?.exec ? await recoverFolder(folder, options) : undefined
+  const command = steps[run.step]?.exec ? recoverFolder(folder, options) : undefined
   return {
     folder,
-    wrapper: command?.wrapper,
-    cancel: () => command?.cancel(),
+    ...(command ?? nobody),
     startedAt: run.startedAt,
     async end() {
       const exit = await command?.end()

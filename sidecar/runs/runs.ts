@@ -436,8 +436,9 @@ export function createRuns(options: RunsOptions): Runs {
     })
     const params = run.secretsGiven.length > 0 || !declaration ? undefined : paramsOf(declaration, run.params)
     update(id, { phase: 'Running', startedAt: run.startedAt ?? found.startedAt })
+    const foundEnd = found.end()
     const finish = async () => {
-      const exit = await found.end()
+      const exit = await foundEnd
       log.info(
         { run: id, action: run.action, cause: exit.cause, code: exit.code },
         'the end of a run from before was found',
@@ -449,25 +450,21 @@ export function createRuns(options: RunsOptions): Runs {
       const settled = settledBy(await verdictOf(run, declaration, params))
       if (settled) await settleAs(id, settled)
     }
-    if (!found.wrapper) {
-      const ended = finish().catch(ignoreWhenClosing)
-      active.set(id, { id, folder: found.folder, cancel: found.cancel, outlivesAgent: true, ended })
-      // A verify that takes long, or an end for which the disk has no room, does not hold the others up.
-      if (!declaration?.verify) await Promise.race([ended, blocked.promise])
-      return
-    }
-    const { wrapper } = found
-    // The start of an agent closes its folder to others.
-    if (declaration?.user && run.secretsGiven.length > 0) await letThrough(stateDir, found.folder).catch(() => {})
-    log.info({ run: id, action: run.action }, 'a run from before is still going on, and was adopted')
-    follow({
-      id,
-      folder: found.folder,
-      cancel: found.cancel,
-      outlivesAgent: true,
-      ended: wrapper.ended.then(finish).catch(ignoreWhenClosing),
+    const ended = finish().catch(ignoreWhenClosing)
+    const entry: Active = { id, folder: found.folder, cancel: found.cancel, outlivesAgent: true, ended }
+    active.set(id, entry)
+    const adopted = found.adopted.then(async at => {
+      // The start of an agent closes its folder to others.
+      if (declaration?.user && run.secretsGiven.length > 0) await letThrough(stateDir, found.folder).catch(() => {})
+      if (active.get(id) !== entry) return
+      log.info({ run: id, action: run.action }, 'a run from before is still going on, and was adopted')
+      update(id, { startedAt: run.startedAt ?? at })
+      follow(entry)
+      tell(id)
     })
-    tell(id)
+    // What goes on, a verify that takes long, or an end for which the disk has no room, does not hold the others up.
+    const decided = declaration?.verify ? foundEnd.then(() => {}, ignoreWhenClosing) : ended
+    await Promise.race([adopted, decided, blocked.promise])
   }
 
   function ignoreWhenClosing(error: unknown): void {

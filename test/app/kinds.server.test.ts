@@ -8,7 +8,8 @@ import type { Client } from '../../controller/kube/client.ts'
 import { Invalid } from '../../controller/kube/errors.ts'
 import type { Kind } from '../../controller/kube/kind.ts'
 import { CustomResourceDefinition, Namespace } from '../../controller/kube/kinds.ts'
-import { installOwnKinds, kubectl } from '../fixtures/own-kinds.ts'
+import { kubectl, kubectlMissing, needsKubectl } from '../fixtures/kubectl.ts'
+import { installOwnKinds } from '../fixtures/own-kinds.ts'
 import { postgres } from '../shared/lifecycle/postgres.ts'
 
 const file = inject('kubeconfig')
@@ -341,7 +342,7 @@ describe.skipIf(!file)("Shipmate's own kinds", () => {
     })
   })
 
-  describe('to a person', () => {
+  describe.skipIf(kubectlMissing)(`to a person${needsKubectl}`, () => {
     const ask = (...args: string[]) => kubectl(file, '-n', namespace, ...args)
 
     test('kubectl get prints what the app is doing', async () => {

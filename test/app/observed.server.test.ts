@@ -9,7 +9,7 @@ import { writes } from '../fixtures/app/api-requests.ts'
 import { rigMissing } from '../fixtures/app/control-plane.ts'
 import { sampleApp, sampleStatefulSet } from '../fixtures/app/samples.ts'
 import { conditionOf, is, lifecycle, name, setStage } from '../fixtures/app/stage.ts'
-import { kubectl } from '../fixtures/own-kinds.ts'
+import { kubectl, kubectlMissing, needsKubectl } from '../fixtures/kubectl.ts'
 
 const claimedBy = 'shipmate.dev/claimed-by'
 const running = { desired: { state: 'Running' } }
@@ -76,13 +76,18 @@ describe.skipIf(rigMissing)('an app as it is observed', { timeout: 180_000 }, ()
   it('is Unknown when its sidecar cannot be reached, but not before the grace period is over', async () => {
     const namespace = await stage.deploy({ spec: running })
     await stage.ready(namespace)
-    const seen = follow(namespace)
-    const { network } = stage.pod(namespace)
+    const pod = stage.pod(namespace)
+    const { network } = pod
     if (!network) throw new Error('there is no network')
     const links = network.accepted
     network.reset()
     await stage.rig.until('another connection', () => network.accepted > links)
+    // What comes over it shows that it is in use.
+    pod.accept(false)
+    await stage.until(namespace, 'Start', ({ state }) => state === 'Start')
+    pod.accept(true)
     await stage.ready(namespace)
+    const seen = follow(namespace)
     const cutAt = performance.now()
     network.set('cut')
     const lost = await stage.until(namespace, 'Unknown', ({ state }) => state === 'Unknown')
@@ -144,35 +149,38 @@ describe.skipIf(rigMissing)('an app as it is observed', { timeout: 180_000 }, ()
     expect(metadata.annotations?.[claimedBy]).toMatch(new RegExp(`^${namespace}/${name} `))
   })
 
-  it('is read by a person as kubectl prints it, and waited for without being early', async () => {
-    const namespace = await stage.deploy({ spec: running })
-    const { kubeconfig } = stage.rig.server
-    const wait = () =>
-      kubectl(kubeconfig, 'wait', '-n', namespace, `sapp/${name}`, '--for=condition=Ready', '--timeout=60s')
-    await wait()
-    expect((await stage.app(namespace)).status?.state).toBe('Running')
-    stage.pod(namespace).hold('backup')
-    await stage.wish(namespace, { state: 'Servicing', action: 'backup' })
-    await stage.begun(namespace, 'backup')
-    await stage.until(namespace, 'to say what it does', one => one.action === 'backup')
-    const [head, row] = (await kubectl(kubeconfig, 'get', 'sapp', '-n', namespace)).trim().split('\n')
-    expect(head?.split(/ {2,}/)).toEqual(['NAME', 'DESIRED', 'STATE', 'ACTION', 'READY', 'WAITING FOR', 'AGE'])
-    expect(row?.split(/ {2,}/).slice(0, 5)).toEqual([name, 'Servicing (backup)', 'Servicing', 'backup', 'False'])
-    expect(row?.split(/ {2,}/)[5]).toMatch(/^orders-0 to finish backup, since \S+ \S+, until \S+ \S+, then Running$/)
-    const waited = wait()
-    stage.pod(namespace).release('backup')
-    await waited
-    const { status } = await stage.app(namespace)
-    expect(status).toMatchObject({ state: 'Running', wish: { outcome: 'Succeeded' } })
-    expect(stage.rig.effects({ action: 'backup', at: 'end', uid: stage.pod(namespace).uid })).toHaveLength(1)
-    // Asked anew, it is not the last Ready that counts.
-    await stage.wish(namespace, { state: 'Servicing', action: 'backup', request: '2' })
-    await wait().then(async () => {
-      const { status, metadata } = await stage.app(namespace)
-      if (status?.observedGeneration === metadata.generation) expect(status?.wish?.serial).toBeGreaterThan(2)
-    })
-    await stage.until(namespace, 'the second backup', one => one.wish?.outcome === 'Succeeded' && is(one, 'Ready'))
-  })
+  it.skipIf(kubectlMissing)(
+    `is read by a person as kubectl prints it, and waited for without being early${needsKubectl}`,
+    async () => {
+      const namespace = await stage.deploy({ spec: running })
+      const { kubeconfig } = stage.rig.server
+      const wait = () =>
+        kubectl(kubeconfig, 'wait', '-n', namespace, `sapp/${name}`, '--for=condition=Ready', '--timeout=60s')
+      await wait()
+      expect((await stage.app(namespace)).status?.state).toBe('Running')
+      stage.pod(namespace).hold('backup')
+      await stage.wish(namespace, { state: 'Servicing', action: 'backup' })
+      await stage.begun(namespace, 'backup')
+      await stage.until(namespace, 'to say what it does', one => one.action === 'backup')
+      const [head, row] = (await kubectl(kubeconfig, 'get', 'sapp', '-n', namespace)).trim().split('\n')
+      expect(head?.split(/ {2,}/)).toEqual(['NAME', 'DESIRED', 'STATE', 'ACTION', 'READY', 'WAITING FOR', 'AGE'])
+      expect(row?.split(/ {2,}/).slice(0, 5)).toEqual([name, 'Servicing (backup)', 'Servicing', 'backup', 'False'])
+      expect(row?.split(/ {2,}/)[5]).toMatch(/^orders-0 to finish backup, since \S+ \S+, until \S+ \S+, then Running$/)
+      const waited = wait()
+      stage.pod(namespace).release('backup')
+      await waited
+      const { status } = await stage.app(namespace)
+      expect(status).toMatchObject({ state: 'Running', wish: { outcome: 'Succeeded' } })
+      expect(stage.rig.effects({ action: 'backup', at: 'end', uid: stage.pod(namespace).uid })).toHaveLength(1)
+      // Asked anew, it is not the last Ready that counts.
+      await stage.wish(namespace, { state: 'Servicing', action: 'backup', request: '2' })
+      await wait().then(async () => {
+        const { status, metadata } = await stage.app(namespace)
+        if (status?.observedGeneration === metadata.generation) expect(status?.wish?.serial).toBeGreaterThan(2)
+      })
+      await stage.until(namespace, 'the second backup', one => one.wish?.outcome === 'Succeeded' && is(one, 'Ready'))
+    },
+  )
 
   it('costs no request while nothing happens', async () => {
     const namespace = await stage.deploy({ spec: running })

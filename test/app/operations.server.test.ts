@@ -12,7 +12,7 @@ import { rigMissing } from '../fixtures/app/control-plane.ts'
 import type { RigPod } from '../fixtures/app/pod.ts'
 import { sampleLifecycle } from '../fixtures/app/samples.ts'
 import { conditionOf, is, name, setStage } from '../fixtures/app/stage.ts'
-import { kubectl } from '../fixtures/own-kinds.ts'
+import { kubectl, kubectlMissing, needsKubectl } from '../fixtures/kubectl.ts'
 
 /** With actions that no state lists, and pods that have a role. */
 function lifecycle(): LifecycleSpec {
@@ -244,55 +244,69 @@ describe.skipIf(rigMissing)('operations', { timeout: 180_000 }, () => {
     await stage.ready(namespace)
   })
 
-  it('get secrets from Secrets that are marked for it, and leave them nowhere', async () => {
+  it.skipIf(kubectlMissing)(
+    `get secrets from Secrets that are marked for it, and leave them nowhere${needsKubectl}`,
+    async () => {
+      const namespace = await deploy()
+      const word = 'correct-horse-battery-staple'
+      const password = { data: { password: Buffer.from(word).toString('base64') } }
+      await stage.rig.client.create(Secret, { metadata: { name: 'vault', namespace }, ...password })
+      const paramsFrom = [{ name: 'password', secretKeyRef: { name: 'vault', key: 'password' } }]
+      await stage.operate(namespace, 'unlock', { action: 'unlock', paramsFrom })
+      await stage.until(namespace, 'to say what is missing', one => one.waitingFor?.includes('shipmate.dev/params'))
+      const labels = { 'shipmate.dev/params': 'true' }
+      await stage.rig.client.patch(Secret, { namespace, name: 'vault' }, { merge: { metadata: { labels } } })
+      const { runs } = await stage.ended(namespace, 'unlock')
+      expect(runs).toMatchObject([{ phase: 'Succeeded', result: createHash('sha256').update(word).digest('hex') }])
+
+      await stage.operate(namespace, 'openly', { action: 'unlock', params: { password: word } })
+      const refused = await stage.ended(namespace, 'openly', 'Failed')
+      expect(refused).toMatchObject({ reason: 'InvalidParams', message: expect.stringContaining('paramsFrom') })
+      await stage.rig.client.delete(Operation, { namespace, name: 'openly' })
+      await stage.rig.until(
+        'it to be gone',
+        async () => !(await stage.rig.client.find(Operation, { namespace, name: 'openly' })),
+      )
+
+      const { kubeconfig } = stage.rig.server
+      const kinds = (await kubectl(kubeconfig, 'api-resources', '--verbs=list', '-o', 'name')).trim().split('\n')
+      const lists = await Promise.all(
+        kinds.map(kind => kubectl(kubeconfig, 'get', kind, '-A', '-o', 'json', '--show-managed-fields=false')),
+      )
+      type Item = { kind: string; metadata: { name: string } }
+      const items = lists.flatMap(text => (JSON.parse(text) as { items: Item[] }).items)
+      expect(items.length).toBeGreaterThan(20)
+      const holds = (text: string) => text.includes(word) || text.includes(Buffer.from(word).toString('base64'))
+      const holders = items.filter(one => holds(JSON.stringify(one))).map(one => `${one.kind} ${one.metadata.name}`)
+      expect(holders).toEqual(['Secret vault'])
+      expect(stage.controller.lines.filter(holds)).toEqual([])
+      expect(stage.pod(namespace).said.filter(holds)).toEqual([])
+    },
+  )
+
+  const wished = { state: 'Servicing', action: 'backup', request: 'counted' }
+  it.each([
+    ['a person', (namespace: string) => stage.operate(namespace, 'counted', { action: 'backup' })],
+    ['a wish', (namespace: string) => stage.wish(namespace, wished)],
+  ])('of %s cost at most eight writes on one pod, beside the gate, events and progress', async (_, ask) => {
     const namespace = await deploy()
-    const word = 'correct-horse-battery-staple'
-    const password = { data: { password: Buffer.from(word).toString('base64') } }
-    await stage.rig.client.create(Secret, { metadata: { name: 'vault', namespace }, ...password })
-    const paramsFrom = [{ name: 'password', secretKeyRef: { name: 'vault', key: 'password' } }]
-    await stage.operate(namespace, 'unlock', { action: 'unlock', paramsFrom })
-    await stage.until(namespace, 'to say what is missing', one => one.waitingFor?.includes('shipmate.dev/params'))
-    const labels = { 'shipmate.dev/params': 'true' }
-    await stage.rig.client.patch(Secret, { namespace, name: 'vault' }, { merge: { metadata: { labels } } })
-    const { runs } = await stage.ended(namespace, 'unlock')
-    expect(runs).toMatchObject([{ phase: 'Succeeded', result: createHash('sha256').update(word).digest('hex') }])
-
-    await stage.operate(namespace, 'openly', { action: 'unlock', params: { password: word } })
-    const refused = await stage.ended(namespace, 'openly', 'Failed')
-    expect(refused).toMatchObject({ reason: 'InvalidParams', message: expect.stringContaining('paramsFrom') })
-    await stage.rig.client.delete(Operation, { namespace, name: 'openly' })
-    await stage.rig.until(
-      'it to be gone',
-      async () => !(await stage.rig.client.find(Operation, { namespace, name: 'openly' })),
-    )
-
-    const { kubeconfig } = stage.rig.server
-    const kinds = (await kubectl(kubeconfig, 'api-resources', '--verbs=list', '-o', 'name')).trim().split('\n')
-    const lists = await Promise.all(
-      kinds.map(kind => kubectl(kubeconfig, 'get', kind, '-A', '-o', 'json', '--show-managed-fields=false')),
-    )
-    type Item = { kind: string; metadata: { name: string } }
-    const items = lists.flatMap(text => (JSON.parse(text) as { items: Item[] }).items)
-    expect(items.length).toBeGreaterThan(20)
-    const holds = (text: string) => text.includes(word) || text.includes(Buffer.from(word).toString('base64'))
-    const holders = items.filter(one => holds(JSON.stringify(one))).map(one => `${one.kind} ${one.metadata.name}`)
-    expect(holders).toEqual(['Secret vault'])
-    expect(stage.controller.lines.filter(holds)).toEqual([])
-    expect(stage.pod(namespace).said.filter(holds)).toEqual([])
-  })
-
-  it('cost at most eight writes on one pod, beside the gate, events and progress', async () => {
-    const namespace = await deploy()
+    // With its first wish it claims its workload, once.
+    await stage.wish(namespace, { state: 'Running' })
+    await stage.rig.until('the workload to be claimed', async () => {
+      const [workload] = await stage.rig.client.list(StatefulSet, { namespace })
+      return workload?.metadata.annotations?.['shipmate.dev/claimed-by'] !== undefined
+    })
     const since = stage.line.requests.length
     stage.pod(namespace).hold('backup')
-    await stage.operate(namespace, 'counted', { action: 'backup' })
-    await stage.until(namespace, 'the run to be shown', one => one.pods?.[0]?.run !== undefined)
+    await ask(namespace)
+    const { operation } = await stage.until(namespace, 'the run to be shown', one => one.pods?.[0]?.run !== undefined)
+    const counted = operation?.name ?? ''
     stage.pod(namespace).release('backup')
-    await stage.ended(namespace, 'counted')
+    await stage.ended(namespace, counted)
     await stage.ready(namespace)
     await stage.rig.until(
       'it to be let go',
-      async () => !(await stage.operation(namespace, 'counted')).metadata.finalizers?.length,
+      async () => !(await stage.operation(namespace, counted)).metadata.finalizers?.length,
     )
     const writes = stage.line.requests
       .slice(since)

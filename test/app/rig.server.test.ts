@@ -26,7 +26,7 @@ import type { LifecycleSpec } from '../../shared/lifecycle/model.ts'
 import type { PodState, Run } from '../../shared/protocol/schemas.ts'
 import { writes } from '../fixtures/app/api-requests.ts'
 import { rigMissing } from '../fixtures/app/control-plane.ts'
-import { ask } from '../fixtures/app/hooks.ts'
+import { ask, isAgentReady } from '../fixtures/app/hooks.ts'
 import type { RigPod } from '../fixtures/app/pod.ts'
 import { type Rig, startRig } from '../fixtures/app/rig.ts'
 import {
@@ -66,7 +66,7 @@ describe.skipIf(rigMissing)('the rig', { timeout: 120_000 }, () => {
     return namespace
   }
 
-  /** An app's pods, ready, in a namespace of their own. */
+  /** An app's pods, ready as their agents are, in a namespace of their own. */
   async function deploy(options: Partial<WorkloadOptions> = {}, spec: LifecycleSpec = sampleLifecycle()) {
     const namespace = await newNamespace()
     await rig.client.create(Secret, trust.secretFor(app, namespace))
@@ -80,7 +80,9 @@ describe.skipIf(rigMissing)('the rig', { timeout: 120_000 }, () => {
   const ready = (namespace: string, count: number) =>
     rig.until(`${count} ready pods`, async () => {
       const set = await rig.client.get(StatefulSet, { namespace, name: app })
-      return set.status?.readyReplicas === count && rig.pods(namespace).length === count
+      const pods = rig.pods(namespace)
+      if (set.status?.readyReplicas !== count || pods.length !== count) return false
+      return (await Promise.all(pods.map(({ ip }) => isAgentReady(ip)))).every(Boolean)
     })
 
   function first(namespace: string): RigPod {

@@ -3,7 +3,7 @@
  * of them; a controller that makes the mistake is found out by the same eyes.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, it } from 'vitest'
 import { OperationSchedule } from '../../controller/app/kinds.ts'
 import type { Action } from '../../shared/lifecycle/model.ts'
 import { type Fault, judged, name, type Play } from '../fixtures/app/arena.ts'
@@ -224,7 +224,7 @@ const ways: Way[] = [
   },
 ]
 
-describe.skipIf(rigMissing)('a way to run twice, or to lose', { timeout: 120_000 }, () => {
+describe.skipIf(rigMissing)('a way to run twice, or to lose', { timeout: 240_000, concurrent: true }, () => {
   let rig: Rig
   beforeAll(async () => {
     rig = await startRig({ prepare: installOwnKinds })
@@ -232,8 +232,11 @@ describe.skipIf(rigMissing)('a way to run twice, or to lose', { timeout: 120_000
   afterAll(() => rig?.stop(), 60_000)
 
   describe.each(ways)('$title', way => {
-    it('is not taken', async () => expect(await judged(rig, way, shipmate)).toEqual([]))
-    it(`is seen in one that ${way.mistake}`, async () =>
-      expect(await judged(rig, way, naive(way.mistake, trust))).toContain(way.fault))
+    it('is not taken', async context => {
+      context.expect(await judged(context, rig, way, shipmate)).toEqual([])
+    })
+    it(`is seen in one that ${way.mistake}`, async context => {
+      context.expect(await judged(context, rig, way, naive(way.mistake, trust))).toContain(way.fault)
+    })
   })
 })

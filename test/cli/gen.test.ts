@@ -1,5 +1,5 @@
 /**
- * `gen crd` and `gen rbac`, on a project as it is generated and on modules of other shapes.
+ * `gen crd`, `gen rbac` and `gen webhook`, on a project as it is generated and on modules of other shapes.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -129,6 +129,86 @@ describe('gen rbac', () => {
   test('a module without an operator is refused', async () => {
     expect(await gen('rbac src/definition.ts')).toEqual({
       ...{ status: 1, stdout: '', stderr: 'shipmate: src/definition.ts exports no operator\n' },
+    })
+  })
+})
+
+describe('gen webhook', () => {
+  const definition = `import { advancedReconciler, defineCustomResource } from 'shipmate'
+    import { z } from 'zod'
+    const spec = z.object({ size: z.int() })
+    const Old = defineCustomResource({ group: 'example.com', version: 'v1', kind: 'Boat', spec, storage: false })
+    export const Boat = defineCustomResource({
+      group: 'example.com', version: 'v2', kind: 'Boat', spec, versions: [Old],
+      default() {},
+      validate: () => [],
+      convert: { v1: { up: ({ spec }) => ({ spec }), down: ({ spec }) => ({ spec }) } },
+    })
+    export const operator = advancedReconciler(Boat, { name: 'fleet' })\n`
+  const objectsIn = (text: string) => parseAllDocuments(text).map(document => document.toJS())
+
+  test('has the Service and the registrations, by the names that the operator uses', async () => {
+    write('src/boat.ts', definition)
+    write('shipmate.yaml', 'name: one\ntag: 1\nnamespace: here\n')
+    const { status, stdout, stderr } = await gen('webhook src/boat.ts')
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    const [service, mutating, validating, ...others] = objectsIn(stdout)
+    expect(others).toEqual([])
+    expect(service).toMatchObject({
+      ...{ kind: 'Service', metadata: { name: 'fleet-webhook', namespace: 'here' } },
+      spec: { selector: { 'app.kubernetes.io/name': 'one' }, ports: [{ port: 443, targetPort: 'webhooks' }] },
+    })
+    const at = { name: 'fleet-webhook', namespace: 'here', port: 443 }
+    expect(mutating).toMatchObject({
+      ...{ kind: 'MutatingWebhookConfiguration', metadata: { name: 'fleet' } },
+      webhooks: [
+        {
+          ...{ name: 'default.boats.example.com', failurePolicy: 'Fail', sideEffects: 'None' },
+          clientConfig: { service: { ...at, path: '/default/boats.example.com' } },
+          rules: [{ operations: ['CREATE', 'UPDATE'], apiVersions: ['v2'], resources: ['boats'] }],
+        },
+      ],
+    })
+    expect(validating).toMatchObject({
+      ...{ kind: 'ValidatingWebhookConfiguration', metadata: { name: 'fleet' } },
+      webhooks: [{ clientConfig: { service: { ...at, path: '/validate/boats.example.com' } } }],
+    })
+    expect(parse((await gen('crd src/boat.ts')).stdout).spec.conversion).toEqual({
+      strategy: 'Webhook',
+      webhook: {
+        clientConfig: { service: { ...at, path: '/convert/boats.example.com' } },
+        conversionReviewVersions: ['v1'],
+      },
+    })
+  })
+
+  test('all of it is among what deploy applies, and the registrations come last', async () => {
+    write('src/operator.ts', definition)
+    const { stdout } = await shipmate(['operator', 'manifests'], { cwd })
+    const objects = objectsIn(stdout)
+    expect(objects.map(({ kind }) => kind).slice(-4)).toEqual([
+      ...['Service', 'Deployment', 'MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],
+    ])
+    const rules = objects.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role').flatMap(one => one.rules)
+    expect(rules).toContainEqual({
+      ...{ apiGroups: ['admissionregistration.k8s.io'], resources: ['validatingwebhookconfigurations'] },
+      ...{ verbs: ['get', 'list', 'watch', 'patch'], resourceNames: ['fleet'] },
+    })
+    expect(rules).toContainEqual({
+      ...{ apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch', 'update'] },
+      resourceNames: ['fleet-webhook-tls'],
+    })
+    expect(rules.filter(({ resources, resourceNames }) => resources.includes('secrets') && !resourceNames)).toEqual([
+      { apiGroups: [''], resources: ['secrets'], verbs: ['create'] },
+    ])
+    const [container] = objects.find(({ kind }) => kind === 'Deployment').spec.template.spec.containers
+    expect(container.ports).toContainEqual({ name: 'webhooks', containerPort: 9443 })
+  })
+
+  test('a module whose kinds have none is refused', async () => {
+    expect(await gen('webhook src/operator.ts')).toEqual({
+      ...{ status: 1, stdout: '' },
+      stderr: 'shipmate: src/operator.ts exports no definition with default, validate or convert\n',
     })
   })
 })

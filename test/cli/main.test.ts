@@ -21,7 +21,8 @@ test.each([['--help'], ['-h'], ['help'], []])('%s prints the help', async (...ar
   const { status, stdout, stderr } = await shipmate(args)
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   expect(stdout).toMatch(/^Usage: shipmate COMMAND/)
-  for (const name of [...Object.keys(leaves), 'sidecar', 'install-agent']) expect(stdout).toContain(`  ${name} `)
+  for (const name of [...Object.keys(leaves), 'images', 'sidecar', 'install-agent'])
+    expect(stdout).toContain(`  ${name} `)
 })
 
 test.each(Object.entries(leaves))('%s by itself prints its help, with each of its commands', async (group, names) => {

@@ -275,6 +275,26 @@ describe('from an empty folder to a working resource', () => {
     expect(existsSync(join(project, 'deploy/example.com_hellos.yaml'))).toBe(true)
   })
 
+  test('what is printed for others to use is printed', async () => {
+    const set = {
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: { name: 'orders-db' },
+      spec: {
+        template: {
+          metadata: { labels: { 'shipmate.dev/lifecycle': 'postgres' } },
+          spec: { containers: [{ name: 'db', image: 'db' }] },
+        },
+      },
+    }
+    writeFileSync(join(project, 'orders-db.yaml'), JSON.stringify(set))
+    const { status, stdout } = await npx('inject -f orders-db.yaml')
+    expect(status).toBe(0)
+    expect(stdout).toContain('shipmate-sidecar:')
+    for (const line of documented.filter(line => line.startsWith('npx shipmate images')))
+      expect((await npx(line.replace('npx shipmate ', ''))).stdout).toMatch(/shipmate-sidecar:/)
+  })
+
   test('when the custom resource is gone, uninstall takes the definition off, and can be repeated', async () => {
     await access.client.delete(Hello, { name: 'hello-sample' })
     expect((await npx('operator uninstall')).stdout).toBe('CustomResourceDefinition hellos.example.com deleted\n')
@@ -282,8 +302,9 @@ describe('from an empty folder to a working resource', () => {
   })
 
   test('docs/cli.md has no command that was not run', () => {
-    // The image is built in operator.node.test.ts; npm install is what linking stands for, and deploy was not left to wait for a pod.
-    expect(documented.filter(line => !done.has(line))).toEqual(['npx shipmate operator image'])
+    // The image is built in operator.node.test.ts, and `dev` runs in dev.test.ts; npm install is what linking stands for, and deploy was not left to wait for a pod.
+    const elsewhere = ['npx shipmate dev manifests/', 'npx shipmate operator image']
+    expect(documented.filter(line => !done.has(line))).toEqual(elsewhere)
   })
 })
 

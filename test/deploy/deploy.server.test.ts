@@ -1,5 +1,5 @@
 /**
- * What stands in deploy/ is taken by a real API server as a person applies it.
+ * What stands in deploy/ is taken by an API server as a person applies it.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,12 +8,16 @@ import { parse } from 'yaml'
 import { type Access, connect } from '../../controller/kube/access.ts'
 import { Namespace } from '../../controller/kube/kinds.ts'
 import { validateLifecycle } from '../../shared/lifecycle/validate.ts'
-import { installOwnKinds, kubectl } from '../fixtures/own-kinds.ts'
+import { kubectl, kubectlMissing } from '../fixtures/kubectl.ts'
+import { installOwnKinds } from '../fixtures/own-kinds.ts'
+import { skipFile } from '../fixtures/skip-file.ts'
 
 const file = inject('kubeconfig')
 const folder = join(import.meta.dirname, '../../deploy')
 const namespace = 'deploy'
 const jsonpath = 'jsonpath={range .items[*]}{.metadata.name} {.metadata.resourceVersion}{"\\n"}{end}'
+
+skipFile(kubectlMissing)
 
 describe.skipIf(!file)('deploy', () => {
   let access: Access

@@ -16,6 +16,8 @@ import type { AppView, Condition } from '../../controller/toolkit/index.ts'
 import { accountConfig } from '../fixtures/account.ts'
 import { rigMissing } from '../fixtures/app/control-plane.ts'
 import { type Rig, startRig } from '../fixtures/app/rig.ts'
+import { kubectlMissing, kubectlPath } from '../fixtures/kubectl.ts'
+import { skipFile } from '../fixtures/skip-file.ts'
 
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -49,6 +51,8 @@ async function readPage(): Promise<Page> {
   }
 }
 
+skipFile(kubectlMissing)
+
 describe.skipIf(rigMissing)('the tutorial of lifecycles', () => {
   let rig: Rig
   let access: Access
@@ -59,7 +63,7 @@ describe.skipIf(rigMissing)('the tutorial of lifecycles', () => {
   const running: ChildProcess[] = []
 
   const environment = () => {
-    const path = [dirname(process.execPath), process.env.KUBEBUILDER_ASSETS, process.env.PATH].join(':')
+    const path = [dirname(process.execPath), dirname(kubectlPath), process.env.PATH].join(':')
     // HOME, since kubectl keeps what it discovered there.
     return { ...process.env, PATH: path, KUBECONFIG: rig.server.kubeconfig, HOME: folder }
   }
@@ -130,7 +134,6 @@ describe.skipIf(rigMissing)('the tutorial of lifecycles', () => {
       'main.ts': main.replace('run(operator)', 'run(operator, { health: { port: 0 }, metrics: { port: 0 } })'),
     }
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
-    const kubectl = join(process.env.KUBEBUILDER_ASSETS ?? '', 'kubectl')
     const { stdout } = await run(process.execPath, [join(folder, 'manifests.ts')])
     rig = await startRig({
       async prepare(client, { kubeconfig }) {
@@ -138,8 +141,8 @@ describe.skipIf(rigMissing)('the tutorial of lifecycles', () => {
         await writeFile(join(folder, 'manifests.yaml'), stdout)
         const env = { ...process.env, KUBECONFIG: kubeconfig, HOME: folder }
         const kinds = ['-f', join(root, 'deploy/crds'), '-f', join(folder, 'manifests.yaml')]
-        await run(kubectl, ['apply', '--validate=strict', ...kinds], { env })
-        await run(kubectl, ['wait', '--for=condition=Established', '--timeout=30s', 'crd', '--all'], { env })
+        await run(kubectlPath, ['apply', '--validate=strict', ...kinds], { env })
+        await run(kubectlPath, ['wait', '--for=condition=Established', '--timeout=30s', 'crd', '--all'], { env })
         await client.list(Database)
       },
     })

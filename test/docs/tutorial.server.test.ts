@@ -1,5 +1,5 @@
 /**
- * docs/tutorial.md, done as it says, with a real API server: its files are written as they stand there, and run under the rules that they generate.
+ * docs/tutorial.md, done as it says, with an API server: its files are written as they stand there, and run under the rules that they generate.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,6 +12,8 @@ import { defineKind, type Kind, type Live } from '../../controller/kube/kind.ts'
 import { ConfigMap, CustomResourceDefinition, Deployment, Secret } from '../../controller/kube/kinds.ts'
 import type { Condition } from '../../controller/toolkit/index.ts'
 import { accountConfig } from '../fixtures/account.ts'
+import { kubectlMissing, kubectlPath } from '../fixtures/kubectl.ts'
+import { skipFile } from '../fixtures/skip-file.ts'
 
 const file = inject('kubeconfig')
 const root = join(import.meta.dirname, '../..')
@@ -24,6 +26,8 @@ const Guestbook = defineKind<{ spec: object; status?: { url?: string; conditions
   kind: 'Guestbook',
 })
 
+skipFile(kubectlMissing)
+
 describe.skipIf(!file)('the tutorial', () => {
   let access: Access
   let folder: string
@@ -31,8 +35,7 @@ describe.skipIf(!file)('the tutorial', () => {
   let operator: ChildProcess | undefined
   let output = ''
 
-  const kubectl = (...args: string[]) =>
-    run(join(process.env.KUBEBUILDER_ASSETS ?? '', 'kubectl'), args, { env: { ...process.env, KUBECONFIG: file } })
+  const kubectl = (...args: string[]) => run(kubectlPath, args, { env: { ...process.env, KUBECONFIG: file } })
   const condition = async (type: string) => {
     const { status } = (await access.client.get(Guestbook, book)) as Live<{ status?: { conditions?: Condition[] } }>
     return status?.conditions?.find(one => one.type === type)

@@ -18,6 +18,7 @@ import {
 
 const kubeconfig = inject('kubeconfig')
 const numRuns = Math.ceil(Number(process.env.SHIPMATE_SCHEDULES ?? 100) / 2)
+const seed = Number(process.env.SHIPMATE_SEED ?? 1)
 const namespace = `applied-${process.pid}`
 
 interface Gadget {
@@ -406,7 +407,7 @@ describe.skipIf(!kubeconfig)('that nothing would change', () => {
         total.known += known
         if (known < unchanged) total.missed.push(JSON.stringify(one))
       }),
-      { numRuns: runs },
+      { numRuns: runs, seed },
     )
     console.log(`${kind.kind}: nothing changed ${total.unchanged} times, known before ${total.known} times`)
     return total

@@ -388,6 +388,31 @@ describe('deleting', () => {
     await end()
   })
 
+  it('keeps a namespace that its spec holds, whoever writes to it meanwhile', async () => {
+    const { client, others, during, line, cache, clock, end } = await world({ watched: [Namespace] })
+    await others.create(Namespace, { metadata: { name: 'a' } })
+    await clock.advance(10)
+    let held = ['kubernetes']
+    line.meddle = async (request, next) => {
+      const response = await next(request)
+      if (request.target.verb !== 'patch') return response
+      const object = JSON.parse(response.text)
+      object.metadata.deletionTimestamp = '2026-01-01T00:00:00Z'
+      // By the watch it is not known yet.
+      object.metadata.resourceVersion = String(Number(object.metadata.resourceVersion) + 100)
+      object.spec = { finalizers: held }
+      return { ...response, text: JSON.stringify(object) }
+    }
+    const touch = (note: string) =>
+      during(client.patch(Namespace, { name: 'a' }, { merge: { metadata: { annotations: { note } } } }))
+    await touch('1')
+    expect(cache.informer(Namespace).get({ name: 'a' })?.metadata.deletionTimestamp).toBeDefined()
+    held = []
+    await touch('2')
+    expect(cache.informer(Namespace).get({ name: 'a' })).toBeUndefined()
+    await end()
+  })
+
   it('by name does not hide a namesake that came since', async () => {
     const { client, others, during, clock, line, cache, end } = await world()
     // Not in the cache yet when it is deleted; and the answer is slow.

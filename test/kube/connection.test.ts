@@ -273,6 +273,19 @@ describe('a deadline', () => {
     await expect(answer).rejects.toMatchObject({ code: 'DeadlineExceeded' })
   })
 
+  it('is shorter where less is left of the call, and never longer', async () => {
+    const { server, next } = await served()
+    for (const [left, time] of [
+      [300, 300],
+      [28_000, 1000],
+    ] as const) {
+      const clock = new VirtualClock()
+      const answer = open({ clock, deadline: 1000 }).send(get('/', { left }), server.credentials)
+      await next()
+      await Promise.all([clock.advance(time), expect(answer).rejects.toThrow(`no complete answer within ${time} ms`)])
+    }
+  })
+
   it('holds for the beginning of a stream, not for the stream', async () => {
     const { server, next } = await served()
     const clock = new VirtualClock()

@@ -10,6 +10,7 @@ import * as kinds from '../../controller/kube/kinds.ts'
 import { credentialsFrom } from '../../controller/kube/kubeconfig.ts'
 import { retry } from '../../controller/kube/retry.ts'
 import { type Interceptor, intercept } from '../../controller/kube/transport.ts'
+import { isEmbedded, notEmbedded } from '../fixtures/apiserver.ts'
 
 const kubeconfig = inject('kubeconfig')
 const APIService = defineKind({ group: 'apiregistration.k8s.io', version: 'v1', kind: 'APIService', namespaced: false })
@@ -115,10 +116,10 @@ describe.skipIf(!kubeconfig)('discovery of a real API server', () => {
     })
   })
 
-  it.each([
+  it.skipIf(isEmbedded).each([
     ['aggregated', () => client],
     ['old', () => old],
-  ])('has all the rest when one API does not answer (%s)', async (_way, ask) => {
+  ])(`has all the rest when one API does not answer (%s)${notEmbedded('it has no APIServices')}`, async (_way, ask) => {
     const down = `down.${group}`
     const name = `v1.${down}`
     const service = { name: 'nobody', namespace: 'default', port: 443 }

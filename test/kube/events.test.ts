@@ -65,7 +65,7 @@ describe('an event', () => {
     expect(first(writes).body).toEqual({
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
-      metadata: { namespace: 'ns', name: expect.stringMatching(/^web-0\.[0-9a-f]{16}$/) },
+      metadata: { namespace: 'ns', name: expect.stringMatching(/^web-0\.[0-9a-f]{23}$/) },
       eventTime: '2026-01-01T00:00:00.000000Z',
       type: 'Normal',
       reason: 'Started',
@@ -379,11 +379,11 @@ describe('the name of an event', () => {
       'ÄÖ',
       undefined,
     ]) {
-      const made = eventName(of, () => 0.999999)
+      const made = eventName(of, 1_800_000_000_000, 1, () => 0.999999)
       expect(made).toMatch(name)
       expect(made.length).toBeLessThanOrEqual(253)
     }
-    expect(eventName('web-0', () => 0)).toBe('web-0.0000000000000000')
+    expect(eventName('web-0', 0xabc, 1, () => 0)).toBe('web-0.00000000abc000100000000')
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Aborted, Unavailable } from '../../controller/kube/errors.ts'
 import { type RetryOptions, retry } from '../../controller/kube/retry.ts'
-import type { Request, Response, Send } from '../../controller/kube/transport.ts'
+import { type Request, type Response, type Send, timeFor } from '../../controller/kube/transport.ts'
 import { VirtualClock } from '../fixtures/virtual-clock.ts'
 
 type Method = Request['method']
@@ -120,8 +120,8 @@ describe('what is tried again', () => {
     const { sent, send } = script(status(500), status(500), ok)
     const request = call('GET', { deadline: 10_000 })
     await run(send, request, { backoff: { first: 1000, longest: 1000, jitter: 0 } })
-    expect(sent.map(({ deadline }) => deadline)).toEqual([10_000, 9000, 8000])
-    for (const again of sent) expect({ ...again, deadline: 10_000 }).toEqual(request)
+    expect(sent.map(again => timeFor(again, 30_000))).toEqual([10_000, 9000, 8000])
+    for (const again of sent) expect({ ...again, left: undefined }).toEqual(request)
   })
 })
 
@@ -166,9 +166,9 @@ describe('the deadline of a call', () => {
     const clock = new VirtualClock()
     let tries = 0
     // A server that never answers.
-    const send: Send = async ({ deadline = 0 }) => {
+    const send: Send = async request => {
       tries++
-      await new Promise<void>(resolve => clock.after(deadline, resolve))
+      await new Promise<void>(resolve => clock.after(timeFor(request, 0), resolve))
       throw lost(true, 'DeadlineExceeded')
     }
     const answer = retry({ clock })(send)(call('GET', { deadline: 5000 }))
@@ -190,6 +190,24 @@ describe('the deadline of a call', () => {
     const { sent, send } = script(status(429, '10'), ok)
     await run(send, call('GET'), { deadline: 5000 })
     expect(sent).toHaveLength(1)
+  })
+
+  it('gives no try more time than the first had: a second dead connection holds a call up no longer than one', async () => {
+    const clock = new VirtualClock()
+    const began: number[] = []
+    // Each try is on a connection that is dead, and has the connection's own deadline.
+    const send: Send = async request => {
+      began.push(clock.monotonic())
+      await new Promise<void>(resolve => clock.after(timeFor(request, 1500), resolve))
+      throw lost(true, 'DeadlineExceeded')
+    }
+    const backoff = { first: 100, longest: 100, jitter: 0 }
+    const answer = retry({ clock, tries: 3, deadline: 4000, backoff })(send)(call('GET'))
+    answer.catch(() => undefined)
+    await clock.advance(3999)
+    expect(began).toEqual([0, 1600, 3200])
+    await clock.advance(1)
+    await expect(answer).rejects.toMatchObject({ code: 'DeadlineExceeded' })
   })
 })
 
@@ -229,6 +247,7 @@ it('all tries, and the waits between them, end by the deadline of the call', asy
   expect(response?.status).toBe(503)
   expect(took).toBeLessThanOrEqual(1000)
   expect(sent.length).toBeGreaterThan(2)
-  for (const { deadline } of sent) expect(deadline).toBeLessThanOrEqual(1000)
-  expect(sent.at(-1)?.deadline).toBeLessThan(1000)
+  const times = sent.map(request => timeFor(request, 30_000))
+  for (const time of times) expect(time).toBeLessThanOrEqual(1000)
+  expect(times.at(-1)).toBeLessThan(1000)
 })

@@ -58,9 +58,11 @@ afterAll(() => rm(project, { recursive: true, force: true }))
 test('holds what it should and nothing else', () => {
   const top = new Set(packed.map(path => path.split('/')[0]))
   expect([...top].sort()).toEqual([
-    ...['CHANGELOG.md', 'LICENSE', 'NOTICE', 'README.md', 'bin', 'cli', 'dist', 'package.json'],
+    ...['CHANGELOG.md', 'LICENSE', 'NOTICE', 'README.md', 'bin', 'cli', 'deploy', 'dist', 'examples', 'package.json'],
   ])
-  const inside = packed.filter(path => path.includes('/') && !/^cli\/templates\/.*\.liquid$/.test(path))
+  // What the demo applies and runs, and the templates of projects.
+  const read = /^(cli\/templates\/.*\.liquid|deploy\/crds\/.*\.yaml|examples\/kv\/.*)$/
+  const inside = packed.filter(path => path.includes('/') && !read.test(path))
   expect(inside.filter(path => !/\.(d\.ts|js|cjs|txt)$/.test(path))).toEqual([])
 })
 

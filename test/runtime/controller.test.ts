@@ -58,6 +58,14 @@ function visiting(
 const reasonsOf = (visits: readonly Visit[]) => visits.flatMap(visit => visit.reasons)
 
 describe('a controller is woken', () => {
+  it('by what exists when it starts, those first that are to be first', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    for (const name of names) await world.widget(name)
+    const { visits } = visiting(undefined, { concurrency: 1, first: ({ metadata }) => 'df'.includes(metadata.name) })
+    await world.until('all are visited', () => visits.length === names.length)
+    expect(visits.map(({ key }) => key.replace('default/', '')).join('')).toBe('dfabce')
+  })
+
   it('by what exists when it starts, what comes and what changes, and says which', async () => {
     const old = await world.widget('old')
     const { visits } = visiting()

@@ -20,6 +20,10 @@ import {
   ServiceAccount,
 } from '../../controller/kube/kinds.ts'
 import { accountConfig } from '../fixtures/account.ts'
+import { kubectlMissing, kubectlPath } from '../fixtures/kubectl.ts'
+import { skipFile } from '../fixtures/skip-file.ts'
+
+skipFile(kubectlMissing)
 
 const kubeconfig = inject('kubeconfig')
 const root = join(import.meta.dirname, '../..')
@@ -148,8 +152,7 @@ describe.skipIf(!kubeconfig)('the operator in docs/runtime.md', () => {
   const deployment = () => access.client.get(Deployment, hello)
 
   async function kubectl(text: string): Promise<void> {
-    const command = join(process.env['KUBEBUILDER_ASSETS'] as string, 'kubectl')
-    const applying = run(command, ['apply', '-f', '-'], {
+    const applying = run(kubectlPath, ['apply', '-f', '-'], {
       env: { ...process.env, KUBECONFIG: kubeconfig, HOME: folder },
     })
     applying.child.stdin?.end(text)

@@ -13,7 +13,7 @@ import { NotLeading } from '../../controller/kube/gate.ts'
 import { keyOf } from '../../controller/kube/kind.ts'
 import { ConfigMap } from '../../controller/kube/kinds.ts'
 import type { Context, Trigger } from '../../controller/runtime/controller.ts'
-import type { ManagerOptions } from '../../controller/runtime/manager.ts'
+import type { Manager, ManagerOptions } from '../../controller/runtime/manager.ts'
 import { sleep } from '../../shared/clock.ts'
 import { type Widget, widgetKind } from '../fixtures/widget.ts'
 import { type Meddle, type Operator, World, widgetWork } from '../fixtures/world.ts'
@@ -308,6 +308,33 @@ describe('stopping', () => {
     const renewals = order.findIndex(step => step !== 'update leases')
     expect(order.slice(renewals)).toEqual(['patch configmaps', 'create events', 'update leases', 'patch events'])
     expect(holder()).toBe('')
+    expect(operator.ended).toEqual({})
+  })
+
+  it('keeps a server of its own open, leading or not, until its work has ended and while it can still ask', async () => {
+    await world.widget('a')
+    const leader = operate(() => undefined, { leaderElection })
+    await world.until('one leads', () => holder() === leader.manager.election?.identity)
+    const order: string[] = []
+    const declare = (manager: Manager, { requests }: Operator) => {
+      manager.controller(world.widgets).reconcile(() => undefined)
+      manager.server(async stopping => {
+        order.push(`open after ${requests.length} requests`)
+        stopping.addEventListener('abort', () => order.push('told'))
+        const close = async () => {
+          await manager.client.list(ConfigMap)
+          order.push('closed')
+        }
+        return { host: '127.0.0.1', port: 1, close }
+      })
+    }
+    const operator = world.start(declare, { leaderElection })
+    let isReady = false
+    void operator.manager.ready.then(() => (isReady = true))
+    await world.until('the other is ready', () => isReady)
+    expect(order).toEqual(['open after 0 requests'])
+    await operator.stop()
+    expect(order).toEqual(['open after 0 requests', 'told', 'closed'])
     expect(operator.ended).toEqual({})
   })
 

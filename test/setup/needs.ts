@@ -10,7 +10,7 @@ interface Need {
 export const needs: Record<'server' | 'node', Need> = {
   server: {
     met: Boolean(process.env.KUBEBUILDER_ASSETS),
-    what: 'a real API server',
+    what: 'a real API server to hold the embedded one against',
     how: 'set KUBEBUILDER_ASSETS to a folder with kube-apiserver and etcd, such as `setup-envtest use -p path` prints',
   },
   node: {

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../shared/clock.ts'
 import type { Action, LifecycleSpec } from '../../shared/lifecycle/model.ts'
 import type { Message } from '../../shared/protocol/schemas.ts'
 import { newFolder, runAgent } from '../fixtures/running-agent.ts'
@@ -291,6 +292,36 @@ describe('preStop', () => {
     await agent.put('x', { action: 'other', fence: 10 })
   })
 
+  test('holds the hook of another container until it has come, and not at all if it has been', async () => {
+    const folder = newFolder()
+    const { preStop: _, ...without } = life(folder)
+    let later = 0
+    const waits: number[] = []
+    const clock = {
+      ...systemClock,
+      monotonic: () => systemClock.monotonic() + later,
+      after(ms: number, run: () => void) {
+        waits.push(ms)
+        return systemClock.after(ms, run)
+      },
+    }
+    const { agent } = await runAgent({ folder, spec: without, clock })
+    const { signal } = new AbortController()
+    const isHeld = async () => {
+      const before = waits.length
+      const answered = agent.awaitPreStop(signal)
+      await new Promise(setImmediate)
+      const held = waits.slice(before).includes(2000)
+      await agent.preStop()
+      await answered
+      return held
+    }
+    expect(await isHeld()).toBe(true)
+    expect(await isHeld()).toBe(false)
+    later = 60_000
+    expect(await isHeld()).toBe(true)
+  })
+
   test('is answered at once where nothing is declared; a failure holds nobody and is tried again', async () => {
     const folder = newFolder()
     const { preStop: _, ...without } = life(folder)
@@ -571,7 +602,6 @@ test('what is missing at the start is waited for', async () => {
   const folder = newFolder()
   mkdirSync(join(folder, 'state'))
   const { startAgent } = await import('../../sidecar/agent.ts')
-  const { systemClock } = await import('../../shared/clock.ts')
   const { createLog } = await import('../../shared/log.ts')
   const running = await startAgent({
     config: join(folder, 'absent.yaml'),

@@ -1,9 +1,10 @@
 /**
  * What to do for an app now: from the view of it to its next status, and to what the status as stored permits. Pure.
  *
- * Guarantees: nothing is done that the stored status does not permit: a wish's Operation is created only under a hash and a serial that are stored, runs are asked
- * for only by the operation that is stored as current, an Operation is let go only when its outcome is stored. So whoever crashes, or acts on an old view, repeats
- * a step or is refused by the version; it never takes a second one.
+ * Guarantees: nothing is done that the stored status does not permit: a wish's Operation is begun only once its uid is stored, runs are asked for only by the
+ * operation that is stored as current, an Operation is let go only when its outcome is stored. So whoever crashes, or acts on an old view, repeats a step or is
+ * refused by the version; it never takes a second one. To make a wish's Operation needs no permission: until it is stored it is a proposal, and one that is
+ * not taken up is passed over, so that it is ended.
  */
 
 import { timeOf } from '../../../shared/clock.ts'
@@ -98,9 +99,13 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
   const ending = operation && (current ? endingOf(current.status) : 'Lost')
   if (operation && ending !== undefined) {
     // Told together with its end: what is observed without it.
-    observed = observe({ ...view, app: withoutOperation(app) })
-    if (memory?.operation?.uid === operation.uid && memory.operation.outcome === undefined)
+    const freed = withoutOperation(app)
+    observed = observe({ ...view, app: freed })
+    if (memory?.operation?.uid === operation.uid && memory.operation.outcome === undefined) {
       memory = settleWish(memory, { ending, transient: operation.state, observed: observed.state, now })
+      // What was just stopped is on its way to its end, though its pods may still say otherwise.
+      observed = observe({ ...view, app: { ...freed, status: { ...freed.status, wish: memory } } })
+    }
     operation = undefined
     current = undefined
   }
@@ -134,10 +139,13 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
   }
 
   const isStored = memory !== undefined && isSame(memory, stored.wish)
+  // Then nothing but a proposal may come of it yet.
+  const isNew = memory !== undefined && memory.hash !== stored.wish?.hash
   const isPaused = app.spec.paused === true
   const failure = memory?.outcome !== undefined && memory.outcome !== 'Succeeded' ? memory.outcome : undefined
   const wishedNode = memory && graph.node(memory.state)
   const isHeld = failure !== undefined && wishedNode?.kind !== 'transient'
+  const isClaimed = !app.spec.workload || !view.workload || view.workload.claimedBy !== undefined
   let next: Next | undefined
   if (wish && memory && problem === undefined) {
     const position = {
@@ -149,13 +157,15 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
       isOwn: app.spec.template !== undefined,
     }
     next = planNext(position)
-    const mayAct = isStored && !operation && !isPaused && !claimant && !isHeld
-    if (mayAct) {
-      if (app.spec.workload && view.workload && !view.workload.claimedBy) effects.push({ do: 'claim' })
-      const step = stepOn(view, memory, next, facts, now)
-      memory = step.memory
-      effects.push(...step.effects)
-    }
+  }
+  const stray = strayOf(view, memory, next)
+  const mayAct = !operation && !isPaused && !claimant && !isHeld
+  if (stray !== undefined) memory = passedOver(memory, stray, now)
+  else if (memory && next && mayAct && (isStored || (isNew && isClaimed && next.is === 'act'))) {
+    if (!isClaimed) effects.push({ do: 'claim' })
+    const step = stepOn(view, memory, next, facts, now)
+    memory = step.memory
+    effects.push(...step.effects)
   }
 
   // Whose turn it is.
@@ -210,11 +220,11 @@ export function decideApp(view: View, facts: AppFacts): AppDecision {
   }
 }
 
-/** The memory of wishes: without a wish, that there is none. */
+/** The memory of wishes: without a wish, that there is none; that has a serial too, so that whatever was made before is of the past. */
 function memoryOf(before: WishStatus | undefined, wish: Wish | undefined, now: string): WishStatus | undefined {
   if (wish) return remember(before, wish, now)
   if (!before || before.hash === noWish) return before
-  return { hash: noWish, serial: before.serial, state: noWish, passed: [], at: now }
+  return { hash: noWish, serial: before.serial + 1, state: noWish, passed: [], at: now }
 }
 
 const noWish = 'none'
@@ -232,18 +242,19 @@ function stepOn(
   switch (next.is) {
     case 'act': {
       const { operation } = memory
-      // The last one has been recorded: this is a further one, under a name of its own.
-      if (operation?.outcome !== undefined) {
-        const { operation: _, ...rest } = memory
-        return { memory: { ...rest, serial: memory.serial + 1, at: now }, effects: [] }
-      }
-      if (operation?.uid !== undefined) {
+      if (operation?.uid !== undefined && operation.outcome === undefined) {
         const pending = view.operations.find(({ metadata }) => metadata.uid === operation.uid)
         return pending && pending.spec.action !== next.action ? givenUp(view, memory, now) : stay
       }
-      const name = operationName(app, memory)
-      const made = view.operations.find(op => op.metadata.name === name && isOfWish(op, app))
-      if (made) return { memory: { ...memory, operation: { name, uid: made.metadata.uid } }, effects: [] }
+      const serial = nextSerial(memory)
+      const name = operationName(app, { ...memory, serial })
+      const made = view.operations.find(op => isProposal(op, name, next.action, app))
+      // From the memory on that has its uid, it is the one Operation of this serial.
+      if (made)
+        return {
+          memory: { ...memory, serial, operation: { name, uid: made.metadata.uid }, ...(operation && { at: now }) },
+          effects: [],
+        }
       const isWished = next.state.name === memory.state
       return {
         memory,
@@ -261,6 +272,39 @@ function stepOn(
     default:
       return stay
   }
+}
+
+/** The serial of the next Operation of the wish: where the last one has been recorded, this is a further one, under a name of its own. */
+function nextSerial({ serial, operation }: WishStatus): number {
+  return operation ? serial + 1 : serial
+}
+
+function isProposal(op: Op, name: string, action: string, app: App): boolean {
+  return op.metadata.name === name && op.spec.action === action && isOfWish(op, app)
+}
+
+/** The highest serial of what was proposed for a wish that has changed, or for a way that is not gone any more, before it was stored. */
+function strayOf(view: View, memory: WishStatus | undefined, next: Next | undefined): number | undefined {
+  const { app } = view
+  const asked = memory && next?.is === 'act' ? next.action : undefined
+  const isAsked = (op: Op) =>
+    memory !== undefined &&
+    asked !== undefined &&
+    isProposal(op, operationName(app, { ...memory, serial: nextSerial(memory) }), asked, app)
+  const serials = view.operations.flatMap(op => {
+    const { uid, name } = op.metadata
+    const isKnown = uid === memory?.operation?.uid || uid === app.status?.operation?.uid
+    const isOver = endingOf(op.status) !== undefined || op.status?.targets !== undefined
+    if (isKnown || isOver || !isOfWish(op, app) || isPast(app, op, memory) || isAsked(op)) return []
+    return serialOf(app, name) ?? []
+  })
+  return serials.length > 0 ? Math.max(...serials) : undefined
+}
+
+/** The memory, past a serial that is used up: what has it is never taken up. */
+function passedOver(memory: WishStatus | undefined, serial: number, now: string): WishStatus {
+  const before = memory ?? { hash: noWish, serial: 0, state: noWish, passed: [], at: now }
+  return { ...before, serial: serial + 1, at: now }
 }
 
 /** The way has become another one before the wish's Operation was begun: what is asked next has another name. */

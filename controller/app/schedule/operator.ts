@@ -30,12 +30,17 @@ const longestSleep = 600_000
 /** As many as the CRD lets stand in the status. */
 const mostActive = 1024
 
-export function scheduleOperator(clock: Clock = systemClock): Reconciler<OperationSchedule> {
+/** @param isMine whether this process looks after it */
+export function scheduleOperator(
+  clock: Clock = systemClock,
+  isMine: (schedule: Schedule) => boolean = () => true,
+): Reconciler<OperationSchedule> {
   return advancedReconciler(OperationSchedule, {
     name: 'schedules',
     owns: [Operation],
     finalizer: scheduleFinalizer,
     statusByVersion: true,
+    only: isMine,
     engine: freeStyle(context => keepTime(context, clock), {
       async CRFinalizer({ cr, client }) {
         for (const child of client.owned(Operation, cr)) await letGo(client, child)
@@ -46,7 +51,12 @@ export function scheduleOperator(clock: Clock = systemClock): Reconciler<Operati
 
 /** Adds it to a manager, with what it has to know of its children though this process wrote it: that they ended. */
 export function addSchedules(manager: Manager): void {
-  addTo(manager, scheduleOperator(manager.clock)).watches(Operation, ({ metadata }) => {
+  addSchedulesOf(manager, () => true)
+}
+
+/** The same, for some schedules alone. */
+export function addSchedulesOf(manager: Manager, isMine: (schedule: Schedule) => boolean): void {
+  addTo(manager, scheduleOperator(manager.clock, isMine)).watches(Operation, ({ metadata }) => {
     const owner = metadata.ownerReferences?.find(one => one.controller && one.kind === OperationSchedule.kind)
     return owner ? [{ name: owner.name, namespace: metadata.namespace }] : []
   })

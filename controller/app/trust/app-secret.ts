@@ -6,10 +6,10 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { V1Secret } from '@kubernetes/client-node'
+import { issue } from '../../../shared/authority.ts'
 import type { Draft, Snapshot } from '../../kube/kind.ts'
 import { type AppRef, serverNameOf } from '../agents/address.ts'
 import { appUidLabel } from '../workload/marks.ts'
-import { issue } from './certificate.ts'
 import { type AppTrust, decideApp, type Leaf } from './decide.ts'
 import type { Lifetimes } from './lifetimes.ts'
 import { fingerprint, issuingAuthority, leafOf, type RootDocument, spanOf, summaryOf } from './root.ts'
@@ -93,7 +93,7 @@ export function planAppSecret(
   const authority = issuingAuthority(root)
   const { cert, key } = isKept
     ? { cert: secret?.data?.['tls.crt'], key: secret?.data?.['tls.key'] }
-    : encoded(issue(authority, 'server', serverNameOf(app), spanOf(now, lifetimes)))
+    : encoded(issue(authority, 'server', { dns: [serverNameOf(app)] }, spanOf(now, lifetimes)))
   const bundle = {
     ca: root.authorities.map(({ cert }) => cert).join(''),
     pub: root.keys.map(({ public: open }) => open).join(''),

@@ -6,10 +6,11 @@
  */
 import { X509Certificate } from 'node:crypto'
 import * as z from 'zod/mini'
+import { createAuthority, issue } from '../../../shared/authority.ts'
+import type { Pair } from '../../../shared/certificate.ts'
 import { messageOf } from '../../../shared/errors.ts'
 import { controllerName } from '../agents/address.ts'
 import type { AgentCredentials } from '../agents/credentials.ts'
-import { createAuthority, issue, type Pair } from './certificate.ts'
 import { type AppTrust, decideRoot, type Root, type RootStep, type Signature, type Sort } from './decide.ts'
 import type { Lifetimes } from './lifetimes.ts'
 import { createSigningKey, keyId, type SigningKey } from './signing.ts'
@@ -49,6 +50,12 @@ export function parseRoot(text: string): RootDocument {
 }
 
 export const summaryOf = ({ authorities, keys, client }: RootDocument): Root => ({ authorities, keys, client })
+
+/** Whether both say the same to sidecars, and to those who issue and sign: the controller's own certificate apart. */
+export function isSameTrust(a: RootDocument, b: RootDocument): boolean {
+  const anchors = ({ authorities, keys }: RootDocument) => [...authorities, ...keys].map(({ id, phase }) => [id, phase])
+  return JSON.stringify(anchors(a)) === JSON.stringify(anchors(b))
+}
 
 export interface RootPlan {
   /** Undefined: it stays as it is. */
@@ -114,7 +121,7 @@ function promote<A extends { id: string; phase: string }>(anchors: A[], id: stri
 
 function renewed(root: RootDocument, now: number, lifetimes: Lifetimes): RootDocument['client'] {
   const authority = issuingAuthority(root)
-  const pair = issue(authority, 'client', controllerName, spanOf(now, lifetimes))
+  const pair = issue(authority, 'client', { dns: [controllerName] }, spanOf(now, lifetimes))
   const at = root.client?.issuer === authority.id ? root.client.at : now
   return { ...leafOf(pair.cert, authority.id, at), ...pair }
 }

@@ -16,6 +16,9 @@ import type { AppTrust, Signature } from './decide.ts'
 import { type Lifetimes, usualLifetimes } from './lifetimes.ts'
 import { credentialsOf, emptyRoot, parseRoot, planRoot, type RootDocument } from './root.ts'
 
+/** Where the root of trust is kept, in the controller's namespace. */
+export const rootSecret = 'shipmate-root'
+
 export interface TrustOptions {
   readonly client: Client
   /** The controller's own namespace. */
@@ -45,7 +48,7 @@ export interface Trust extends AgentCredentialsSource {
 const file = 'root.json'
 
 export function createTrust(options: TrustOptions): Trust {
-  const { client, namespace, clock, log, secretName = 'shipmate-root' } = options
+  const { client, namespace, clock, log, secretName = rootSecret } = options
   const lifetimes = { ...usualLifetimes, ...options.lifetimes }
   const listeners = new Set<() => void>()
   /** Judged once: an object of a cache stays as it is. */

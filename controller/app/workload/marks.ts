@@ -13,7 +13,7 @@ export const appUidLabel = 'shipmate.dev/app-uid'
 export const madeLabels = { 'app.kubernetes.io/managed-by': 'shipmate' } as const
 /** On pods of an app's own workload, as a label to select them by and as an annotation: the app's name. */
 export const appMark = 'shipmate.dev/app'
-/** On pods: their Lifecycle. */
+/** On pods that are to have a sidecar: their Lifecycle. */
 export const lifecycleLabel = 'shipmate.dev/lifecycle'
 /** On pods: where the agent listens. */
 export const portAnnotation = 'shipmate.dev/api-port'

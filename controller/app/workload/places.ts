@@ -2,14 +2,16 @@
  * How an app and what belongs to it find each other in the cache: indices, and what is kept of pods and nodes.
  *
  * Guarantees: finding an app by a pod, a workload or a node, and a workload's pods, costs as much as there is to find, however many apps there are. Pods and nodes, of
- * which there are many, are kept with the fields that are read, and Nodes are watched once for all. ConfigMaps and Services are watched only where Shipmate made them.
+ * which there are many, are kept with the fields that are read, and Nodes are watched once for all. ConfigMaps, Services and Secrets are watched only where Shipmate made
+ * them. What objects say alike is kept once.
  */
 import type { Cache } from '../../kube/cache.ts'
 import { byLabel } from '../../kube/informer.ts'
 import type { Kind, Live, ShapeOf } from '../../kube/kind.ts'
-import { ConfigMap, Node, Pod, PodDisruptionBudget, Service, StatefulSet } from '../../kube/kinds.ts'
+import { ConfigMap, Node, Pod, PodDisruptionBudget, Secret, Service, StatefulSet } from '../../kube/kinds.ts'
 import { Operation, StatefulApp } from '../kinds.ts'
 import type { App, RunRecord } from '../view.ts'
+import { createAlike } from './alike.ts'
 import { appUidLabel, madeLabels } from './marks.ts'
 
 /** Names of indices. */
@@ -27,7 +29,15 @@ export interface PlacesOptions {
 
 /** Prepares a cache, before a controller asks for one of these kinds. */
 export function prepareCache(cache: Cache, { manager, isUnsettled }: PlacesOptions): void {
-  cache.for(Pod, { transform: trimPod })
+  const share = createAlike()
+  cache.for(Pod, {
+    transform(pod) {
+      trimPod(pod)
+      share(pod)
+    },
+  })
+  for (const kind of [StatefulApp, StatefulSet, Operation]) cache.for<object>(kind, { transform: share })
+  cache.for(Secret, { labels: madeLabels, transform: share })
   cache.for(Node, { transform: trimNode })
   cache.for(ConfigMap, { labels: madeLabels })
   cache.for(Service, { labels: madeLabels })

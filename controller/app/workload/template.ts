@@ -77,7 +77,12 @@ function statefulSetSpec(app: App): Record<string, unknown> {
       ...pods,
       metadata: {
         ...meta,
-        labels: { ...texts('labels'), [appMark]: metadata.name, [lifecycleLabel]: spec.lifecycle },
+        labels: {
+          ...texts('labels'),
+          [appMark]: metadata.name,
+          // It asks for a sidecar, which an app has that is not asked by other ways.
+          ...(!spec.via && { [lifecycleLabel]: spec.lifecycle }),
+        },
         annotations: { ...texts('annotations'), [appMark]: metadata.name },
       },
     },

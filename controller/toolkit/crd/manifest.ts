@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { shown } from '../../../shared/nearest.ts'
+import type { CrdConversion } from '../../runtime/index.ts'
 import { yaml } from '../libraries.ts'
 import { type Columns, type PrinterColumn, printerColumns } from './columns.ts'
 import { jsonSchemaOf } from './jsonschema.ts'
@@ -54,6 +55,8 @@ export interface Crd {
     }
     scope: 'Namespaced' | 'Cluster'
     versions: CrdVersion[]
+    /** Absent: only the name of the version changes. */
+    conversion?: CrdConversion
   }
 }
 
@@ -86,7 +89,7 @@ export function crdVersion(version: Version): CrdVersion {
   }
 }
 
-export function crdOf(names: Names, namespaced: boolean, versions: CrdVersion[]): Crd {
+export function crdOf(names: Names, namespaced: boolean, versions: CrdVersion[], conversion?: CrdConversion): Crd {
   const { group, kind, plural, singular, shortNames, categories } = names
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -104,6 +107,7 @@ export function crdOf(names: Names, namespaced: boolean, versions: CrdVersion[])
       },
       scope: namespaced ? 'Namespaced' : 'Cluster',
       versions,
+      ...(conversion && { conversion }),
     },
   }
 }

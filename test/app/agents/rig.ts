@@ -8,8 +8,9 @@ import type { AppRef, PodAddress } from '../../../controller/app/agents/address.
 import { type Agents, type AgentsOptions, createAgents } from '../../../controller/app/agents/agents.ts'
 import type { Why } from '../../../controller/app/agents/connection.ts'
 import type { AgentCredentials, AgentCredentialsSource } from '../../../controller/app/agents/credentials.ts'
-import { createAuthority, issue, type Pair } from '../../../controller/app/trust/certificate.ts'
 import { createSigningKey, signedConfig } from '../../../controller/app/trust/signing.ts'
+import { createAuthority, issue } from '../../../shared/authority.ts'
+import type { Pair } from '../../../shared/certificate.ts'
 import type { LifecycleSpec } from '../../../shared/lifecycle/model.ts'
 import { createLog } from '../../../shared/log.ts'
 import type { PutRun } from '../../../shared/protocol/schemas.ts'
@@ -26,12 +27,12 @@ export interface Authorities {
 export const newAuthorities = (): Authorities => ({ authority: createAuthority(span()), key: createSigningKey() })
 
 export const clientOf = ({ authority }: Authorities, ca: readonly Pair[] = [authority]): AgentCredentials => ({
-  ...issue(authority, 'client', 'controller.shipmate.dev', span()),
+  ...issue(authority, 'client', { dns: ['controller.shipmate.dev'] }, span()),
   ca: ca.map(({ cert }) => cert),
 })
 
 export const serverOf = ({ authority }: Authorities, name = 'orders.shop.sidecar.shipmate.dev') =>
-  issue(authority, 'server', name, span())
+  issue(authority, 'server', { dns: [name] }, span())
 
 export interface Credentials extends AgentCredentialsSource {
   use(credentials: AgentCredentials): void

@@ -45,10 +45,47 @@ const does = ({ effects }: AppDecision) =>
   })
 
 describe('a wish', () => {
-  test('is stored before anything is done for it', () => {
+  test('has its Operation made, is stored with the uid of it, and both are one write with its turn', () => {
     const so = decide({ desired: backup })
-    expect(so.status.wish).toMatchObject({ serial: 1, state: 'Servicing' })
+    expect(does(so)).toEqual(['createOperation'])
+    expect(so.status).toEqual({ wish: memory(backup) })
+    const next = decide({ desired: backup, operations: [made(memory(backup))] })
+    expect(does(next)).toEqual([])
+    expect(next.status).toMatchObject({ wish: { serial: 1, operation: { uid: 'op' } }, operation: { uid: 'op' } })
+  })
+
+  test('is stored first where nothing may be begun for it, and where the workload is still to be claimed', () => {
+    const unclaimed = { workload: workloadOf({ claimedBy: undefined }) }
+    const other = opOf({ metadata: { name: 'mine', uid: 'mine' }, status: { targets: [] } })
+    const busy = {
+      operations: [other],
+      status: { operation: { name: 'mine', uid: 'mine', fence: 1, action: 'reload' } },
+    }
+    for (const given of [{ spec: { paused: true } }, unclaimed, busy]) {
+      const so = decide({ desired: backup, ...given })
+      expect(does(so)).not.toContain('createOperation')
+      expect(does(so)).not.toContain('claim')
+      expect(so.status.wish).toEqual(memory(backup))
+    }
+  })
+
+  test('that stands and needs nothing done is stored by itself; for the workload nothing is done before that', () => {
+    const absent = { workload: undefined, pods: [], spec: { template: {}, workload: undefined } }
+    const so = decide({ desired: { state: 'Running' }, ...absent })
+    expect(so.next?.is).toBe('create')
     expect(does(so)).toEqual([])
+    expect(does(decide({ desired: { state: 'Running' }, ...absent, status: so.status }))).toEqual(['create'])
+  })
+
+  test('that needs a further Operation has it made under the next serial, and is stored with it', () => {
+    const operation = { name: 'db-1-00000000', uid: 'first', outcome: 'Succeeded' as const }
+    const wish = memory({ state: 'End' }, { operation })
+    const so = decide({ desired: { state: 'End' }, status: { wish } })
+    const further = { ...wish, serial: 2 }
+    expect(so.effects).toMatchObject([{ do: 'createOperation', name: nameOf(further), action: 'stop' }])
+    expect(so.status.wish).toEqual(wish)
+    const next = decide({ desired: { state: 'End' }, status: { wish }, operations: [made(further)] })
+    expect(next.status).toMatchObject({ wish: { serial: 2, operation: { uid: 'op' } }, operation: { uid: 'op' } })
   })
 
   test('that is stored makes an Operation, takes it up, and makes it the current one', () => {
@@ -100,7 +137,7 @@ describe('a wish', () => {
 
   test('that is taken away is remembered as none, so that the same one is another one later', () => {
     const so = decide({ status: { wish: memory(backup, { serial: 4 }) } })
-    expect(so.status.wish).toMatchObject({ hash: 'none', serial: 4 })
+    expect(so.status.wish).toMatchObject({ hash: 'none', serial: 5 })
   })
 })
 
@@ -142,6 +179,31 @@ describe('an Operation of a wish', () => {
       do: 'writeOperation',
       status: { phase: 'Cancelled', reason: 'Superseded' },
     })
+  })
+
+  test('that was made for a wish that was taken back before it was stored is passed over, then Superseded', () => {
+    const before = memory({ state: 'Running' })
+    const op = made(memory(backup, { serial: 2 }))
+    for (const [desired, stored] of [
+      [{ state: 'Running' }, before],
+      [undefined, undefined],
+    ] as const) {
+      const given = { ...(desired && { desired }), operations: [op] }
+      const so = decide({ ...given, ...(stored && { status: { wish: stored } }) })
+      expect(does(so)).toEqual([])
+      expect(so.status).toEqual({ wish: expect.objectContaining({ serial: 3 }) })
+      expect(decide({ ...given, status: so.status }).effects[0]).toMatchObject({
+        do: 'writeOperation',
+        status: { phase: 'Cancelled', reason: 'Superseded' },
+      })
+    }
+  })
+
+  test('for a way that is not gone any more is passed over', () => {
+    const stop = made(wish, { spec: { action: 'stop' } })
+    const so = decide({ desired: backup, status: { wish }, operations: [stop] })
+    expect(so.status).toEqual({ wish: expect.objectContaining({ serial: 2 }) })
+    expect(does(so)).toEqual([])
   })
 
   test('that was made anew under the name of one that has an outcome is not begun, and is ended', () => {

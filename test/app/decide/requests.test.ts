@@ -16,13 +16,13 @@ async function operation(): Promise<{ world: World; asked: string[] }> {
 }
 
 describe('an operation of one pod', () => {
-  test('takes eight writes at most: the targets and the first run are one, the end and the state after it are one', async () => {
+  test('takes seven writes at most: the wish and its turn are one, the targets and the first run, the end and the state after it', async () => {
     const { asked } = await operation()
     const writes = asked.filter(what => !what.startsWith('ask'))
     const count = (what: string) => writes.filter(one => one.startsWith(what)).length
     expect(count('writeOperation')).toBeLessThanOrEqual(3)
     expect([count('createOperation'), count('releaseOperation')]).toEqual([1, 1])
-    expect(writes.length, writes.join(', ')).toBeLessThanOrEqual(8)
+    expect(writes.length, writes.join(', ')).toBeLessThanOrEqual(7)
   })
 
   test('leaves no run behind in its sidecar', async () => {

@@ -119,7 +119,7 @@ function seenBy({ app, rest, answers }: Controller, model: Model): View {
   const { now, ops, pods, replicas, kept } = rest
   return {
     now,
-    app: { ...app, metadata: { ...app?.metadata, resourceVersion: '' } } as App,
+    app: { ...app, ...unmade(app, ops, model.mutant), metadata: { ...app?.metadata, resourceVersion: '' } } as App,
     lifecycle: model.lifecycle,
     workload: {
       ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid: 'sts', replicas, keptReplicas: kept },
@@ -131,6 +131,14 @@ function seenBy({ app, rest, answers }: Controller, model: Model): View {
     operations: ops.map(op => versioned(op, model.mutant)),
     isNamespaceTerminating: false,
   }
+}
+
+function unmade(app: App | undefined, ops: readonly Op[], mutant: Mutant | undefined): Partial<App> {
+  const { wish, operation, ...rest } = app?.status ?? {}
+  const isThere = ops.some(({ metadata }) => metadata.uid === wish?.operation?.uid)
+  if (mutant !== 'madeAnew' || !wish?.operation || wish.operation.outcome !== undefined || isThere) return {}
+  const { operation: _, ...before } = wish
+  return { status: { ...rest, wish: before } } as Partial<App>
 }
 
 function versioned(op: Op, mutant: Mutant | undefined): Op {

@@ -66,6 +66,17 @@ describe('an action is carried out once, and it comes to rest', short, () => {
     allIsWell('one controller, three wishes', within, 1000)
   })
 
+  test('when a wish is taken back before its Operation is stored', () => {
+    const running = { state: 'Running' }
+    const back = [
+      [running, backup('a'), running],
+      [backup('a'), null],
+      [running, backup('a'), null],
+    ]
+    for (const wishes of back)
+      allIsWell('one controller, a wish taken back', bounds({ controllers: 1, faults: 0, canLag: true, wishes }), 300)
+  })
+
   test('in two pods', () => {
     allIsWell('one controller, two pods', bounds({ controllers: 1, replicas: 2, sorts: everyFault }), 5000)
   })

@@ -13,6 +13,7 @@ const found: Record<Mutant, { within: Bounds; as: RegExp }> = {
     within: bounds({ faults: 0, wishes: [backup('a'), backup('b')] }),
     as: /never ends|twice|another/,
   },
+  madeAnew: { within: bounds({ ...one, sorts: ['vanish'] }), as: /had the Operation op-1 and got op-2/ },
   retryUnknown: { within: bounds(one), as: /though an earlier attempt had happened/ },
   neverAlive: {
     within: bounds({ ...one, sorts: ['node'], action: { idempotent: true } }),

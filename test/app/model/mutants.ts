@@ -6,6 +6,7 @@ export const mutants = {
   noFenceCheck: 'a sidecar takes any fence',
   noJournalCheck: 'a sidecar takes runs that were written for another journal',
   actBeforeStoring: 'what a new status permits is done before it is stored',
+  madeAnew: 'an Operation that has vanished is taken for one that was never made',
   retryUnknown: 'an unknown outcome is tried again',
   neverAlive: 'processes that nobody can ask are taken for dead',
   noVersions: 'the status is written whatever it has become meanwhile',

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { planAppSecret, readAppSecret, secretNameOf } from '../../../controller/app/trust/app-secret.ts'
-import { createAuthority, issue } from '../../../controller/app/trust/certificate.ts'
 import { usualLifetimes } from '../../../controller/app/trust/lifetimes.ts'
 import { emptyRoot, parseRoot, planRoot, type RootDocument } from '../../../controller/app/trust/root.ts'
 import { createSigningKey, signedConfig } from '../../../controller/app/trust/signing.ts'
 import { appUidLabel } from '../../../controller/app/workload/marks.ts'
+import { createAuthority, issue } from '../../../shared/authority.ts'
 import { jsonProblem } from '../../../shared/canonical.ts'
 import { parseConfig } from '../../../sidecar/config/parse.ts'
 import { signatureProblem } from '../../../sidecar/config/signature.ts'
@@ -25,8 +25,10 @@ describe('certificates', () => {
     const authority = createAuthority(span)
     const parent = new X509Certificate(authority.cert)
     expect(parent.ca).toBe(true)
-    const server = new X509Certificate(issue(authority, 'server', name, { ...span, until: span.until + 1e9 }).cert)
-    const client = new X509Certificate(issue(authority, 'client', 'controller.shipmate.dev', span).cert)
+    const server = new X509Certificate(
+      issue(authority, 'server', { dns: [name] }, { ...span, until: span.until + 1e9 }).cert,
+    )
+    const client = new X509Certificate(issue(authority, 'client', { dns: ['controller.shipmate.dev'] }, span).cert)
     for (const one of [server, client]) {
       expect(one.ca).toBe(false)
       expect(one.checkIssued(parent) && one.verify(parent.publicKey)).toBe(true)
@@ -50,7 +52,7 @@ describe('certificates', () => {
       const folder = mkdtempSync(join(tmpdir(), 'shipmate-'))
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
       const authority = createAuthority(span)
-      const files = { 'ca.crt': authority.cert, 'server.crt': issue(authority, 'server', name, span).cert }
+      const files = { 'ca.crt': authority.cert, 'server.crt': issue(authority, 'server', { dns: [name] }, span).cert }
       for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
       const verify = (purpose: string) =>
         spawnSync(
@@ -117,11 +119,11 @@ describe("an app's Secret", () => {
     expect(reissued({ 'tls.key': written().data?.['tls.key'] })).toBe(true)
     expect(reissued({}, now, { ...app, name: 'billing' })).toBe(true)
     expect(reissued({}, now + 21 * 86_400_000)).toBe(true)
-    const foreign = issue(createAuthority(span), 'server', name, span)
+    const foreign = issue(createAuthority(span), 'server', { dns: [name] }, span)
     const encode = (text: string) => Buffer.from(text).toString('base64')
     expect(reissued({ 'tls.crt': encode(foreign.cert), 'tls.key': encode(foreign.key) })).toBe(true)
     const [authority] = root.authorities
-    const client = issue({ cert: authority?.cert ?? '', key: authority?.key ?? '' }, 'client', name, span)
+    const client = issue({ cert: authority?.cert ?? '', key: authority?.key ?? '' }, 'client', { dns: [name] }, span)
     expect(reissued({ 'tls.crt': encode(client.cert), 'tls.key': encode(client.key) })).toBe(true)
     expect(readAppSecret(root, app, { metadata: good.metadata, data: { 'ca.crt': 'AAAA' } } as never)).toMatchObject({
       server: undefined,

@@ -1,7 +1,6 @@
 /**
- * A real API server with the controllers of workloads, and nobody who runs pods: the test itself is the kubelet. The code under test is allowed what its rules say and no more.
+ * An API server with the controllers of workloads, and nobody who runs pods: the test itself is the kubelet. The code under test is allowed what its rules say and no more.
  */
-import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
@@ -29,16 +28,30 @@ import {
 } from '../../../controller/kube/kinds.ts'
 import { isTerminal } from '../../../shared/run.ts'
 import { startApiServer } from '../../fixtures/apiserver.ts'
+import {
+  controllersMissing,
+  type ManagedController,
+  startControllerManager,
+} from '../../fixtures/controller-manager.ts'
 import { createKeeper } from '../../fixtures/keeper.ts'
+import { kubectlMissing } from '../../fixtures/kubectl.ts'
+import { skipFile } from '../../fixtures/skip-file.ts'
 
-const assets = process.env.KUBEBUILDER_ASSETS ?? ''
+// Pods are sent to nodes with it.
+skipFile(kubectlMissing)
+
 /** The folder of an API server alone has none. */
-export const hasControllers = existsSync(join(assets, 'kube-controller-manager'))
+export const hasControllers = controllersMissing === undefined
 
 const patience = { timeout: 30_000, interval: 50 }
-const controllers = [
-  ...['statefulset', 'deployment', 'replicaset', 'daemonset', 'disruption', 'garbage-collector'],
-  'persistentvolumeclaim-protection',
+const controllers: readonly ManagedController[] = [
+  'statefulset-controller',
+  'deployment-controller',
+  'replicaset-controller',
+  'daemonset-controller',
+  'disruption-controller',
+  'garbage-collector-controller',
+  'persistentvolumeclaim-protection-controller',
 ]
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>
@@ -49,10 +62,7 @@ export async function startCluster() {
   const keeper = createKeeper()
   const admin = connect({ name: 'somebody', kubeconfig: { file: server.kubeconfig } })
   const { client } = admin
-  keeper.spawn(join(assets, 'kube-controller-manager'), [
-    ...[`--kubeconfig=${server.kubeconfig}`, '--leader-elect=false', '--secure-port=0'],
-    `--controllers=${controllers.map(name => `${name}-controller`).join(',')}`,
-  ])
+  await startControllerManager(keeper, server, controllers)
   for (const kind of [StatefulApp, Operation])
     await client.apply(CustomResourceDefinition, kind.crd() as Applied<object>)
   await vi.waitFor(() => Promise.all([client.list(StatefulApp), client.list(Operation)]), patience)

@@ -39,6 +39,11 @@ describe('a template', () => {
       expect(object.metadata.ownerReferences).toBeUndefined()
     }
   })
+  test('asks for no sidecar where the controller asks the application itself', () => {
+    const app = templateApp()
+    const set = shapeOf({ ...app, spec: { ...app.spec, via: { exec: {} } } })['StatefulSet orders']
+    expect(set).toHaveProperty('spec.template.metadata.labels', { 'shipmate.dev/app': 'orders' })
+  })
   test('keeps what it says itself', () => {
     const pods = { metadata: { labels: { a: 'b' }, annotations: { c: 'd' } }, spec: { containers: [] } }
     const spec = { serviceName: 'other', selector: { matchLabels: { a: 'b' } }, template: pods }

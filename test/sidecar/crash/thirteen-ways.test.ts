@@ -102,7 +102,7 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
 
   it('4, a client that gives up while the action goes on asks again: it finds the same run', async () => {
     const sidecar = await start()
-    await sidecar.ask('PUT', '/v1/runs/way-4', { action: 'exec', params: { for: '1' } })
+    await sidecar.ask('PUT', '/v1/runs/way-4', { action: 'exec', params: { for: '3' } })
     const [host, port] = (sidecar.address ?? '').split(':')
     await new Promise<void>(resolve => {
       const held = request({ host, port, path: '/v1/runs/way-4?wait=60s', timeout: 100 }, () => {})
@@ -111,9 +111,9 @@ describe.skipIf(!isThere)('way', { timeout: longest }, () => {
       held.once('close', resolve)
       held.end()
     })
-    expect(await sidecar.ask('PUT', '/v1/runs/way-4', { action: 'exec', params: { for: '1' } })).toMatchObject({
+    expect(await sidecar.ask('PUT', '/v1/runs/way-4', { action: 'exec', params: { for: '3' } })).toMatchObject({
       status: 200,
-      body: { phase: 'Running' },
+      body: { phase: expect.stringMatching(/^(Accepted|Running)$/) },
     })
     expect(await sidecar.ended('way-4')).toMatchObject({ phase: 'Succeeded' })
     expect(effects.begun('way-4')).toBe(1)

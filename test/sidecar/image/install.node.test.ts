@@ -2,8 +2,8 @@
  * The agent copied into the application's own image by an init container: that image has busybox and nothing else, the actions use what it has.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { nodeEnvironment, nodeFlags, unset } from '../../../shared/launch.ts'
 import type { LifecycleSpec } from '../../../shared/lifecycle/model.ts'
-import { nodeEnvironment, nodeFlags, unset } from '../../../sidecar/install/launch.ts'
 import { actions, endsAfterPreStop, goesOnWithoutAgent, shell } from './deaths.ts'
 import {
   describeOnNode,

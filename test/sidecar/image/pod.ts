@@ -24,14 +24,23 @@ const noImages =
     : 'set SHIPMATE_TEST_SIDECAR_IMAGE and SHIPMATE_TEST_BUSYBOX_IMAGE to images that the node has'
 export const images = { sidecar: sidecarImage ?? '', busybox: busyboxImage ?? '' }
 
+/** The image of Dockerfile.controller, if the node has it. */
+export const controllerImage: string = process.env['SHIPMATE_TEST_CONTROLLER_IMAGE'] ?? ''
+export const noControllerImage: string | undefined =
+  noImages ?? (controllerImage === '' ? 'set SHIPMATE_TEST_CONTROLLER_IMAGE to an image that the node has' : undefined)
+
 /** How long a step on a node may take, ms. */
 export const longest = 180_000
 
 /** Tests that need the images. Without them, or without a node, they are skipped, and the title says why. */
-export function describeOnNode(title: string, tests: (kubeconfig: string) => void): void {
+export function describeOnNode(
+  title: string,
+  tests: (kubeconfig: string) => void,
+  missing: string | undefined = noImages,
+): void {
   const kubeconfig = inject('kubeconfig')
-  const skipped = noImages ? ` (skipped: ${noImages})` : ''
-  describe.skipIf(!kubeconfig || noImages)(`${title}${skipped}`, { timeout: longest }, () => tests(kubeconfig))
+  const skipped = missing ? ` (skipped: ${missing})` : ''
+  describe.skipIf(!kubeconfig || missing)(`${title}${skipped}`, { timeout: longest }, () => tests(kubeconfig))
 }
 
 /** All that restricted pod security asks for, and a read-only root. */
@@ -141,7 +150,7 @@ function specOf({ sidecar = {}, before = [], volumes = [] }: PodOptions): Spec {
     restartPolicy: 'Always',
     // The API on the pod's own loopback, where a test is through a port-forward; the rest where the kubelet is.
     args: [
-      ...['--config', '/etc/shipmate/lifecycle.yaml', '--state-dir', stateDir],
+      ...['--config', '/etc/shipmate/lifecycle/lifecycle.yaml', '--state-dir', stateDir],
       ...['--auth', 'none', '--listen', '127.0.0.1:7443', '--public-listen', ':7080'],
     ],
     env: [
@@ -153,12 +162,13 @@ function specOf({ sidecar = {}, before = [], volumes = [] }: PodOptions): Spec {
       ...env,
     ],
     ports: [{ containerPort: 7080 }],
+    // A test's way to know when to begin; a pod of an app has none.
     readinessProbe: { httpGet: { port: 7080, path: '/readyz' }, periodSeconds: 1 },
     lifecycle: { preStop: { exec: { command: ['shipmate-init', 'prestop', '--state-dir', stateDir] } } },
     securityContext: restricted,
     volumeMounts: [
       { name: 'state', mountPath: '/var/lib/shipmate' },
-      { name: 'lifecycle', mountPath: '/etc/shipmate', readOnly: true },
+      { name: 'lifecycle', mountPath: '/etc/shipmate/lifecycle', readOnly: true },
       { name: 'work', mountPath: '/work' },
       ...volumeMounts,
     ],

@@ -106,7 +106,7 @@ describe('a call', () => {
       if (request.url === '/half') response.write('half')
     })
     for (const path of ['/none', '/half'])
-      expect(await failure(w.http.request({ path, timeout: 50 }))).toMatchObject({
+      expect(await failure(w.http.request({ path, timeout: 500 }))).toMatchObject({
         code: 'DeadlineExceeded',
         mayHaveActed: true,
       })

@@ -10,6 +10,7 @@ import { BadRequest, Invalid, NotFound } from '../../../controller/kube/errors.t
 import { ClusterRole, ClusterRoleBinding, CustomResourceDefinition, Namespace } from '../../../controller/kube/kinds.ts'
 import { checkCrd } from '../../../controller/toolkit/crd/check.ts'
 import { type CustomResource, defineCustomResource, type ResourceOf } from '../../../controller/toolkit/definition.ts'
+import { isEmbedded } from '../../fixtures/apiserver.ts'
 import { field } from './arbitraries.ts'
 import { table } from './schemas.ts'
 
@@ -178,7 +179,8 @@ describe.skipIf(!kubeconfig)('CRDs, with a real API server', () => {
   })
 
   test('every sort of schema is accepted', async () => {
-    const all = Object.values(table).flat()
+    // The last of the rules has an optional item of a list, which the embedded server's CEL does not know: docs/devcluster.md.
+    const all = Object.values(isEmbedded ? { ...table, rules: table['rules']?.slice(0, -1) ?? [] } : table).flat()
     const fields = Object.fromEntries(all.map(([schema], index) => [`f${index}`, schema.optional()]))
     const Everything = defineCustomResource({
       group,
